@@ -1,0 +1,1 @@
+"""What at least two services need; nothing lives here for one alone."""

@@ -1,0 +1,53 @@
+"""A controller's hooks: which are set, in which wire version, and how strictly their answers are read."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from metaloop.common.api import fields
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+
+HookName: TypeAlias = Literal["sync", "finalize", "customize"]
+HookVersion: TypeAlias = Literal["v1", "v2"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One hook of a controller. `webhook` is the raw object of the spec, for the gateway to read; None where the hook has none."""
+
+    name: HookName
+    version: HookVersion
+    strict: bool
+    webhook: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The hooks that a controller declares."""
+
+    sync: Hook | None
+    finalize: Hook | None
+    customize: Hook | None
+
+
+def parse_hooks(spec: JsonObject) -> Hooks:
+    """The `hooks` of a controller's `spec`. Raises InvalidSpec where there are none, or one is malformed."""
+    hooks = fields.object_at(spec, "hooks", "spec")
+    if not hooks:
+        raise InvalidSpec("spec.hooks", "no hooks defined")
+    return Hooks(sync=_hook(hooks, "sync"), finalize=_hook(hooks, "finalize"), customize=_hook(hooks, "customize"))
+
+
+def _hook(hooks: JsonObject, name: HookName) -> Hook | None:
+    raw, field = fields.object_at(hooks, name, "spec.hooks"), f"spec.hooks.{name}"
+    if raw is None:
+        return None
+    webhook = fields.object_at(raw, "webhook", field)
+    version = cast("HookVersion", fields.one_of(raw, "version", field, choices=("v1", "v2"), default="v1"))
+    return Hook(name=name, version=version, strict=_is_strict(webhook or {}, version, f"{field}.webhook"), webhook=webhook)
+
+
+def _is_strict(webhook: JsonObject, version: HookVersion, field: str) -> bool:
+    """An explicit mode wins; without one, v1 is loose and v2 strict (specification §8.5)."""
+    default = "strict" if version == "v2" else "loose"
+    return fields.one_of(webhook, "responseUnMarshallMode", field, choices=("loose", "strict"), default=default) == "strict"

@@ -1,0 +1,1 @@
+"""How a reconciler asks the gateway to call a webhook."""

@@ -1,0 +1,94 @@
+"""The call from a reconciler to the gateway: `POST /v1/call`, its headers, and the verdict that comes back.
+
+The body is the webhook's own JSON, passed through as bytes both ways; everything about *whom* to call travels in headers. An answer that is not 200 is
+the gateway's own (401 wrong token, 422 malformed target, 503 draining); a 200 carries one of the four verdicts.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from metaloop.common.errors import Unavailable
+from metaloop.common.json import JsonObject, dumps, is_object, loads
+
+PATH = "/v1/call"
+TARGET_HEADER = "X-Metaloop-Target"
+PARENT_HEADER = "X-Metaloop-Parent"
+REVISION_HEADER = "X-Metaloop-Revision"
+VERDICT_HEADER = "X-Metaloop-Verdict"
+
+ACCEPTED = "accepted"
+NOT_MODIFIED = "not-modified"
+THROTTLED = "throttled"
+REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The webhook answered 200: these are its bytes, not yet looked at."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotModified:
+    """The webhook vouched (304, 412) for the answer it gave before: these are its bytes."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """The webhook (or the gateway on its behalf) asks for time; None where it didn't say how much."""
+
+    after_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """No usable answer: `reason` is a CamelCase word, `message` a sentence without secrets; `retryable` where time may mend it."""
+
+    reason: str
+    message: str
+    retryable: bool
+
+
+Verdict: TypeAlias = Accepted | NotModified | Throttled | Rejected
+
+
+def target_header(target: JsonObject) -> str:
+    """The value of `TARGET_HEADER`: ASCII JSON of `{controller: {kind, name, uid}, hook, webhook, endpointConfigs}`."""
+    text = dumps(target).decode()
+    return text if text.isascii() else "".join(char if char < "\x80" else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[i] << 8 | units[i + 1]:04x}" for i in range(0, len(units), 2))
+
+
+def verdict_to_wire(verdict: Verdict) -> tuple[str, bytes]:
+    """The verdict header's value and the body that say `verdict`."""
+    match verdict:
+        case Accepted(body=body):
+            return ACCEPTED, body
+        case NotModified(body=body):
+            return NOT_MODIFIED, body
+        case Throttled(after_seconds=after):
+            return THROTTLED, dumps({"afterSeconds": after})
+        case Rejected(reason=reason, message=message, retryable=retryable):
+            return REJECTED, dumps({"reason": reason, "message": message, "retryable": retryable})
+
+
+def verdict_from_wire(name: str, body: bytes) -> Verdict:
+    """The verdict that a header's value and a body say; raises Unavailable if they say none (something else answered on that port)."""
+    if name == ACCEPTED:
+        return Accepted(body=body)
+    if name == NOT_MODIFIED:
+        return NotModified(body=body)
+    raw = loads(body) if name in {THROTTLED, REJECTED} else None
+    if not is_object(raw):
+        raise Unavailable(f"the hook gateway answered without a verdict ({name!r})")
+    if name == THROTTLED:
+        after = raw.get("afterSeconds")
+        return Throttled(after_seconds=after if isinstance(after, (int, float)) else None)
+    return Rejected(reason=str(raw["reason"]), message=str(raw["message"]), retryable=bool(raw["retryable"]))

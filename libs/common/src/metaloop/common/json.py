@@ -1,0 +1,31 @@
+"""JSON as typed values, and the one place that chooses how it is read and written."""
+
+from typing import TypeAlias, TypeGuard
+
+import orjson
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = "dict[str, JsonValue]"
+
+loads = orjson.loads
+JSONDecodeError = orjson.JSONDecodeError
+
+
+def dumps(value: object) -> bytes:
+    """Compact JSON of `value`; an `orjson.Fragment` in it is embedded unparsed."""
+    return orjson.dumps(value)
+
+
+def dumps_sorted(value: object) -> bytes:
+    """Compact JSON with sorted keys: equal values give equal bytes."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    """Whether `value` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> "TypeGuard[list[JsonValue]]":
+    """Whether `value` is a JSON array."""
+    return isinstance(value, list)

@@ -1,0 +1,1 @@
+"""Kubernetes objects as values: what can be said of any object, whatever its kind."""

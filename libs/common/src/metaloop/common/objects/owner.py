@@ -1,0 +1,53 @@
+"""Owner references: who controls an object (controllerRef), and the reference that makes a parent its controller."""
+
+from dataclasses import dataclass
+
+from metaloop.common.json import JsonObject, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import group_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRef:
+    """The owner reference that says `controller: true`: at most one on any object, the API server holds that."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+    @property
+    def group(self) -> str:
+        """The owner's API group; its version doesn't matter for who it is."""
+        return group_of(self.api_version)
+
+
+def owner_references(obj: JsonObject) -> list[JsonObject]:
+    """The well-formed entries of `metadata.ownerReferences`."""
+    value = unstructured.metadata(obj).get("ownerReferences")
+    return [item for item in value if is_object(item)] if isinstance(value, list) else []
+
+
+def controller_ref(obj: JsonObject) -> ControllerRef | None:
+    """The object's controller, or None for an orphan."""
+    for entry in owner_references(obj):
+        if entry.get("controller") is True:
+            return ControllerRef(
+                api_version=unstructured.text(entry, "apiVersion"),
+                kind=unstructured.text(entry, "kind"),
+                name=unstructured.text(entry, "name"),
+                uid=unstructured.text(entry, "uid"),
+            )
+    return None
+
+
+def reference_to(parent: JsonObject) -> JsonObject:
+    """The entry of `ownerReferences` that makes `parent` the controller of an object, and holds its deletion for a foreground one."""
+    return {
+        "apiVersion": unstructured.api_version(parent),
+        "kind": unstructured.kind(parent),
+        "name": unstructured.name(parent),
+        "uid": unstructured.uid(parent),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,93 @@
+"""Reads of any object's common fields that never fail: what is missing or of a wrong type reads as empty."""
+
+from metaloop.common.json import JsonObject, JsonValue, is_object
+
+
+def child_object(parent: JsonObject, key: str) -> JsonObject:
+    """The object at `key`, or an empty one that is not stored anywhere."""
+    value = parent.get(key)
+    return value if is_object(value) else {}
+
+
+def metadata(obj: JsonObject) -> JsonObject:
+    """`metadata`, empty if absent."""
+    return child_object(obj, "metadata")
+
+
+def text(parent: JsonObject, key: str) -> str:
+    """The string at `key`, or an empty one."""
+    value = parent.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def integer(parent: JsonObject, key: str) -> int:
+    """The integer at `key`, or 0."""
+    value = parent.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def api_version(obj: JsonObject) -> str:
+    """`apiVersion`."""
+    return text(obj, "apiVersion")
+
+
+def kind(obj: JsonObject) -> str:
+    """`kind`."""
+    return text(obj, "kind")
+
+
+def name(obj: JsonObject) -> str:
+    """`metadata.name`."""
+    return text(metadata(obj), "name")
+
+
+def namespace(obj: JsonObject) -> str:
+    """`metadata.namespace`, empty for cluster-scoped objects."""
+    return text(metadata(obj), "namespace")
+
+
+def uid(obj: JsonObject) -> str:
+    """`metadata.uid`."""
+    return text(metadata(obj), "uid")
+
+
+def resource_version(obj: JsonObject) -> str:
+    """`metadata.resourceVersion`."""
+    return text(metadata(obj), "resourceVersion")
+
+
+def generation(obj: JsonObject) -> int:
+    """`metadata.generation`, 0 for kinds that have none."""
+    return integer(metadata(obj), "generation")
+
+
+def is_deleting(obj: JsonObject) -> bool:
+    """Whether `metadata.deletionTimestamp` is set."""
+    return bool(metadata(obj).get("deletionTimestamp"))
+
+
+def strings(value: JsonValue) -> dict[str, str]:
+    """The entries of a map whose values are strings (labels, annotations), the others left out."""
+    return {key: item for key, item in value.items() if isinstance(item, str)} if is_object(value) else {}
+
+
+def labels(obj: JsonObject) -> dict[str, str]:
+    """`metadata.labels`."""
+    return strings(metadata(obj).get("labels"))
+
+
+def annotations(obj: JsonObject) -> dict[str, str]:
+    """`metadata.annotations`."""
+    return strings(metadata(obj).get("annotations"))
+
+
+def finalizers(obj: JsonObject) -> list[str]:
+    """`metadata.finalizers`."""
+    value = metadata(obj).get("finalizers")
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def describe(obj: JsonObject) -> str:
+    """How messages name an object: `Kind namespace/name`."""
+    space = namespace(obj)
+    return f"{kind(obj)} {space}/{name(obj)}" if space else f"{kind(obj)} {name(obj)}"

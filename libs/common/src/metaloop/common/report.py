@@ -1,0 +1,80 @@
+"""What a worker tells the watcher about a job that it finished: how it ended, when to come back, and what it wrote."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from metaloop.common.job import JobKey
+from metaloop.common.json import dumps, loads
+from metaloop.common.objects.resource import ResourceId
+
+Result: TypeAlias = Literal["done", "retry", "throttled", "rejected"]
+"""`done`: forget its failures. `retry`: again, after the key's backoff. `throttled`: again after `after_seconds`, the count of failures
+untouched. `rejected`: trying again won't help; it counts as a failure and waits for a change, a resync or the longest backoff."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write that the API server acknowledged, so that nobody is shown a view from before it."""
+
+    resource: ResourceId
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    """What the object has now; empty for a deletion."""
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the write asked for the object's deletion."""
+        return not self.resource_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """The end of one sync, as the watcher's queue needs it."""
+
+    key: JobKey
+    lease: str
+    result: Result
+    after_seconds: float | None = None
+    """With `throttled`: how long the webhook asked us to wait, None where it didn't say (then the key's backoff applies)."""
+    resync_after_seconds: float | None = None
+    """The hook's own `resyncAfterSeconds`, for any result; the earliest pending one wins."""
+    reason: str = ""
+    message: str = ""
+    writes: Sequence[Write] = ()
+
+    def to_bytes(self) -> bytes:
+        """Its wire form, JSON with the fields' names; a write is a list of six strings."""
+        return dumps(
+            {
+                "key": self.key.to_wire(),
+                "lease": self.lease,
+                "result": self.result,
+                "after": self.after_seconds,
+                "resyncAfter": self.resync_after_seconds,
+                "reason": self.reason,
+                "message": self.message,
+                "writes": [
+                    [w.resource.api_version, w.resource.resource, w.namespace, w.name, w.uid, w.resource_version] for w in self.writes
+                ],
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, wire: bytes) -> "SyncReport":
+        """The report of a wire form; raises ValueError or KeyError for anything else."""
+        raw = loads(wire)
+        return cls(
+            key=JobKey.from_wire(raw["key"]),
+            lease=raw["lease"],
+            result=raw["result"],
+            after_seconds=raw["after"],
+            resync_after_seconds=raw["resyncAfter"],
+            reason=raw["reason"],
+            message=raw["message"],
+            writes=[
+                Write(resource=ResourceId(w[0], w[1]), namespace=w[2], name=w[3], uid=w[4], resource_version=w[5]) for w in raw["writes"]
+            ],
+        )
