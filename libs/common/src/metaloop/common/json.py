@@ -4,8 +4,8 @@ from typing import TypeAlias, TypeGuard
 
 import orjson
 
-JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
+JsonObject: TypeAlias = dict[str, JsonValue]
 
 loads = orjson.loads
 JSONDecodeError = orjson.JSONDecodeError

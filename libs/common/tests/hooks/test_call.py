@@ -1,0 +1,46 @@
+"""The reconciler's call to the gateway, as both ends read it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaloop.common.errors import Unavailable
+from metaloop.common.hooks.call import (
+    Accepted,
+    NotModified,
+    Rejected,
+    Throttled,
+    Verdict,
+    target_header,
+    verdict_from_wire,
+    verdict_to_wire,
+)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Accepted(body=b"{}"),
+        NotModified(body=b'{"children":[]}'),
+        Throttled(after_seconds=None),
+        Throttled(after_seconds=1.5),
+        Rejected(reason="Timeout", message="no answer within 10 s", retryable=True),
+    ],
+)
+def test_a_verdict_survives_the_wire(verdict: Verdict):
+    assert verdict_from_wire(*verdict_to_wire(verdict)) == verdict
+
+
+def test_an_answer_without_verdict_is_somebody_elses():
+    with pytest.raises(Unavailable):
+        verdict_from_wire("", b"<html>")
+
+
+@given(st.text())
+def test_a_target_is_an_ascii_header_that_says_the_same(text: str):
+    header = target_header({"webhook": {"url": text}})
+
+    assert header.isascii()
+    assert json.loads(header) == {"webhook": {"url": text}}

@@ -1,0 +1,77 @@
+"""Label selectors: what they match, and what they say of text that is none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.selector import parse_selector, parse_selector_text
+
+LABELS = {"app": "shop", "tier": "front"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({}, True),
+        ({"matchLabels": {"app": "shop"}}, True),
+        ({"matchLabels": {"app": "other"}}, False),
+        ({"matchLabels": {"app": "shop", "tier": "back"}}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["shop", "x"]}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["shop"]}]}, False),
+        ({"matchExpressions": [{"key": "gone", "operator": "NotIn", "values": ["shop"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_object_form_matches_as_kubernetes_does(raw: JsonObject, expected: bool):  # noqa: FBT001
+    assert parse_selector(raw, "spec.selector").matches(LABELS) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("app=shop", True),
+        ("app==shop,tier!=front", False),
+        ("app in (shop, x),tier", True),
+        ("app notin (shop)", False),
+        ("!gone", True),
+        ("gone", False),
+    ],
+)
+def test_text_form_matches_as_kubectl_does(text: str, expected: bool):  # noqa: FBT001
+    assert parse_selector_text(text).matches(LABELS) is expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ("app=shop", "spec.selector"),
+        ({"matchLabels": {"app": 1}}, "spec.selector.matchLabels"),
+        ({"matchExpressions": {}}, "spec.selector.matchExpressions"),
+        ({"matchExpressions": [{"operator": "Exists"}]}, "spec.selector.matchExpressions[0]"),
+        ({"matchExpressions": [{"key": "a", "operator": "Like"}]}, "spec.selector.matchExpressions[0].operator"),
+        ({"matchExpressions": [{"key": "a", "operator": "In"}]}, "spec.selector.matchExpressions[0].values"),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}, "spec.selector.matchExpressions[0].values"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_path(raw: JsonObject, field: str):
+    with pytest.raises(InvalidSpec) as caught:
+        parse_selector(raw, "spec.selector")
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("text", ["a=b=c", "a in b", "(x)", ",", "a in (b"])
+def test_text_that_is_no_selector_is_refused(text: str):
+    with pytest.raises(InvalidSpec):
+        parse_selector_text(text)
+
+
+@given(st.dictionaries(st.text("abcxyz", min_size=1), st.text("abcxyz")), st.dictionaries(st.text("abcxyz", min_size=1), st.text("abcxyz")))
+def test_equalities_match_exactly_the_labels_that_hold_them(wanted: dict[str, str], labels: dict[str, str]):
+    selector = parse_selector({"matchLabels": dict(wanted)}, "selector")
+
+    assert selector.matches(labels) == (wanted.items() <= labels.items())

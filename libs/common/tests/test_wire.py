@@ -1,0 +1,93 @@
+"""What travels between services comes out as it went in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaloop.common.job import ControllerId, Job, JobKey, subject_of
+from metaloop.common.json import dumps
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.observation import (
+    Busy,
+    CachedGroup,
+    CachedObservation,
+    Gone,
+    Granted,
+    granted_to_bytes,
+    refusal_to_bytes,
+    reply_from_bytes,
+)
+from metaloop.common.report import SyncReport, Write
+
+names = st.text(min_size=1, max_size=30)
+keys = st.builds(
+    JobKey,
+    st.builds(ControllerId, st.sampled_from(["CompositeController", "DecoratorController"]), names),
+    st.builds(ResourceId, st.sampled_from(["v1", "apps/v1", "ex.io/v1beta1"]), names),
+    st.text(max_size=20),
+    names,
+)
+CONFIGMAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
+
+
+@given(keys, names)
+def test_a_job_survives_the_wire(key: JobKey, reason: str):
+    job = Job(key=key, shard="0", reason=reason, traceparent="00-a-b-01")
+
+    assert Job.from_bytes(job.to_bytes()) == job
+
+
+@given(keys)
+def test_a_subject_is_made_of_plain_tokens(key: JobKey):
+    tokens = subject_of(key, "0").split(".")
+
+    assert len(tokens) == 8  # metaloop.job.<shard> and five of the key
+    assert all(token.isascii() and token.isprintable() and not set(token) & set(" *>") for token in tokens)
+
+
+@given(keys, keys)
+def test_different_keys_have_different_subjects(one: JobKey, other: JobKey):
+    assert (subject_of(one, "0") == subject_of(other, "0")) == (one == other or _empty_is_underscore(one, other))
+
+
+def _empty_is_underscore(one: JobKey, other: JobKey) -> bool:
+    """`_` is no valid name in Kubernetes, so it may stand for an empty one."""
+    return [part or "_" for part in one.to_wire()] == [part or "_" for part in other.to_wire()]
+
+
+def test_a_granted_claim_embeds_cached_bytes_unparsed():
+    observation = CachedObservation(
+        controller=dumps({"kind": "CompositeController"}),
+        parent_resource=ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True, has_status=True),
+        parent=dumps({"metadata": {"name": "p"}}),
+        children=[CachedGroup(resource=CONFIGMAPS, objects=[dumps({"metadata": {"name": "c"}})])],
+    )
+
+    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+
+    assert isinstance(reply, Granted)
+    assert (reply.lease, reply.lease_seconds) == ("1-7", 5.0)
+    assert reply.observation.parent == {"metadata": {"name": "p"}}
+    assert reply.observation.children[0].resource == CONFIGMAPS
+    assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
+
+
+@pytest.mark.parametrize("refusal", [Busy(retry_seconds=1.5), Gone(reason="parent deleted", lease="1-2")])
+def test_a_refused_claim_survives_the_wire(refusal: Busy | Gone):
+    assert reply_from_bytes(refusal_to_bytes(refusal)) == refusal
+
+
+@given(keys, st.none() | st.floats(0, 1e6), st.text())
+def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: str):
+    report = SyncReport(
+        key=key,
+        lease="1-1",
+        result="throttled",
+        after_seconds=after,
+        resync_after_seconds=after,
+        reason="TooManyRequests",
+        message=message,
+        writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12")],
+    )
+
+    assert SyncReport.from_bytes(report.to_bytes()) == report
