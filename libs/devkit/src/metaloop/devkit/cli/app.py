@@ -1,0 +1,113 @@
+"""All commands and their options; each is a few lines that hand over to the code that does it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metaloop.common.duration import seconds_of
+from metaloop.devkit import manifests
+from metaloop.devkit.cli import cluster
+from metaloop.devkit.cli.run import run
+from metaloop.devkit.cli.up import UpOptions, serve
+
+app = typer.Typer(
+    help="Runs Kubernetes controllers whose business logic is a webhook.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+
+
+class ApplyStrategy(StrEnum):
+    """How children are written."""
+
+    DYNAMIC_APPLY = "dynamic-apply"
+    SERVER_SIDE_APPLY = "server-side-apply"
+
+
+class LogLevel(StrEnum):
+    """The least level that services log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _duration(text: str) -> float:
+    seconds = seconds_of(text)
+    if seconds is None or seconds <= 0:
+        raise typer.BadParameter(f"{text!r} is not a duration such as 500ms, 10s or 1m30s")
+    return seconds
+
+
+@app.command()
+def up(  # noqa: PLR0913 - one argument for each option of the command line
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="The cluster to serve. Without it, a control plane is started for this run.", exists=True, dir_okay=False),
+    ] = None,
+    reconcilers: Annotated[int, typer.Option(help="How many reconcilers share the work.", min=1)] = 2,
+    target_label_selector: Annotated[
+        str, typer.Option(help="Serve only the controllers whose labels match this selector; empty for all.")
+    ] = "",
+    discovery_interval: Annotated[
+        float, typer.Option(help="How often to look for new kinds of resources.", parser=_duration, metavar="DURATION")
+    ] = "30s",  # pyright: ignore[reportArgumentType] - parsed like the user's text
+    apply_strategy: Annotated[ApplyStrategy, typer.Option(help="How children are written.")] = ApplyStrategy.DYNAMIC_APPLY,
+    install_crds: Annotated[bool, typer.Option(help="Install the CRDs of Metaloop's kinds, or bring them up to date.")] = True,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Made when everything is serving, gone when it stops: JSON with KUBECONFIG and each service's URL.")
+    ] = None,
+    metrics_port_base: Annotated[
+        int | None,
+        typer.Option(
+            help="First of the services' ports (probes and metrics): watcher, hookgateway, reconcilers. Free ones are picked without it.",
+            min=1,
+            max=65000,
+        ),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="The least level that the services log.")] = LogLevel.INFO,
+) -> None:
+    """Run NATS and the three services against a cluster, until Ctrl-C.
+
+    Prints the one line "metaloop: ready" on stdout when controllers that are created from then on will be served; all else goes to stderr.
+    """
+    options = UpOptions(
+        kubeconfig=kubeconfig,
+        reconcilers=reconcilers,
+        target_label_selector=target_label_selector,
+        discovery_interval_seconds=discovery_interval,
+        apply_strategy=apply_strategy,
+        install_crds=install_crds,
+        ready_file=ready_file,
+        metrics_port_base=metrics_port_base,
+        log_level=log_level,
+    )
+    run(serve(options))
+
+
+@app.command("cluster")
+def cluster_command() -> None:
+    """Run a real control plane alone, until Ctrl-C, and print the KUBECONFIG to use."""
+    run(cluster.serve())
+
+
+@app.command()
+def assets() -> None:
+    """Make sure that the control-plane programs are there; the last line printed is their folder.
+
+    They come from $KUBEBUILDER_ASSETS, the cache in your home folder, the official releases, or a build of the pinned Go modules.
+    """
+    run(cluster.print_assets())
+
+
+@app.command()
+def crds() -> None:
+    """Print the CRDs of Metaloop's kinds as YAML."""
+    typer.echo(manifests.crds_yaml(), nl=False)
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    app()

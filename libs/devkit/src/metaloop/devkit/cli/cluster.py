@@ -1,0 +1,36 @@
+"""A control plane for a developer: its programs, and the thing itself."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import typer
+
+from metaloop.devkit import tell
+from metaloop.devkit.assets import ensure
+from metaloop.devkit.cli.run import forever
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.workdir import run_folder
+
+
+async def serve() -> None:
+    """Run a control plane until we are told to stop."""
+    with run_folder() as folder:
+        async with own_control_plane(folder) as plane:
+            typer.echo(f"export KUBECONFIG={plane.kubeconfig_path}")
+            await forever()
+
+
+async def print_assets() -> None:
+    """Make sure that the programs are there, and print their folder."""
+    typer.echo(str(await ensure()))
+
+
+@asynccontextmanager
+async def own_control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
+    """A control plane for as long as the block lasts, with its programs fetched first if need be."""
+    programs = await ensure()
+    progress = tell.Progress("starting etcd, kube-apiserver and kube-controller-manager")
+    async with ControlPlane.start(programs, folder) as plane:
+        progress.done("serving")
+        yield plane

@@ -1,0 +1,102 @@
+"""`metaloop up`: the whole of Metaloop for one cluster, from nothing to ready to gone."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from metaloop.devkit import install, tell
+from metaloop.devkit.broker import Broker
+from metaloop.devkit.cli.cluster import own_control_plane
+from metaloop.devkit.cli.run import forever
+from metaloop.devkit.stack import Stack
+from metaloop.devkit.workdir import run_folder
+
+_NOT_YET = "server-side-apply"
+_INSTEAD = "dynamic-apply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """The options of the command, as `metaloop up --help` explains them."""
+
+    kubeconfig: Path | None
+    reconcilers: int
+    target_label_selector: str
+    discovery_interval_seconds: float
+    apply_strategy: str
+    install_crds: bool
+    ready_file: Path | None
+    metrics_port_base: int | None
+    log_level: str
+
+    def settings(self) -> dict[str, str]:
+        """What of it the services are to know."""
+        return {
+            "TARGET_LABEL_SELECTOR": self.target_label_selector,
+            "DISCOVERY_INTERVAL_SECONDS": str(self.discovery_interval_seconds),
+            "APPLY_STRATEGY": _INSTEAD if self.apply_strategy == _NOT_YET else self.apply_strategy,
+            "LOG_LEVEL": self.log_level,
+        }
+
+
+async def serve(options: UpOptions) -> None:
+    """Serve a cluster until we are told to stop."""
+    if options.apply_strategy == _NOT_YET:
+        tell.line(f"{_NOT_YET} is not there yet: children are written by {_INSTEAD}")
+    if options.ready_file:
+        options.ready_file.unlink(missing_ok=True)
+    with run_folder() as folder:
+        async with _cluster(options, folder) as kubeconfig, _services(options, kubeconfig=kubeconfig, folder=folder) as stack:
+            with _ready_file(options.ready_file, kubeconfig=kubeconfig, stack=stack):
+                typer.echo("metaloop: ready")
+                await forever()
+
+
+@asynccontextmanager
+async def _cluster(options: UpOptions, folder: Path) -> AsyncIterator[Path]:
+    """The kubeconfig of the cluster to serve: the user's, or that of a control plane of our own."""
+    if options.kubeconfig:
+        yield options.kubeconfig
+        return
+    async with own_control_plane(folder) as plane:
+        tell.line(f"to use the cluster: export KUBECONFIG={plane.kubeconfig_path}")
+        yield plane.kubeconfig_path
+
+
+@asynccontextmanager
+async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> AsyncIterator[Stack]:
+    await install.prepare(kubeconfig, with_crds=options.install_crds)
+    async with Broker.start(folder) as broker:
+        progress = tell.Progress("starting watcher, hookgateway and reconcilers")
+        async with Stack.start(
+            kubeconfig=kubeconfig,
+            nats_url=broker.url,
+            workdir=folder,
+            reconcilers=options.reconcilers,
+            settings=options.settings(),
+            port_base=options.metrics_port_base,
+        ) as stack:
+            progress.done("serving")
+            tell.line(f"logs are in {stack.watcher.log.parent}; metrics: {', '.join(f'{each.name} {each.metrics_url}' for each in stack.services)}")
+            yield stack
+
+
+@contextmanager
+def _ready_file(path: Path | None, *, kubeconfig: Path, stack: Stack) -> Iterator[None]:
+    """The file is there, whole, for as long as the block lasts."""
+    if path is None:
+        yield
+        return
+    services = {service.name: {"pid": service.pid, "url": service.url} for service in stack.services}
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps({"kubeconfig": str(kubeconfig.absolute()), "services": services}, indent=2) + "\n")
+    draft.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

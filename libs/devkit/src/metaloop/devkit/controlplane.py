@@ -1,0 +1,189 @@
+"""A real Kubernetes control plane for one run: etcd, kube-apiserver and kube-controller-manager, on loopback only."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from metaloop.devkit import probes
+from metaloop.devkit.certs import Authority, signing_pair
+from metaloop.devkit.kubeconfig import Kubeconfig
+from metaloop.devkit.ports import LOOPBACK
+from metaloop.devkit.processes import Daemon, Program, group, start_on_free_port
+from metaloop.devkit.workdir import private_folder
+
+ADMIN = "admin"
+_ADMINS = "system:masters"
+_SERVING_HOSTS = (LOOPBACK, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+# Sockets in the run's own folder, named relative to it since the path of a socket is limited to about 100 characters: no
+# port to collide on, and out of reach of the machine's other users, whom etcd would let in unasked. To etcd they are
+# addresses, and must look like host and port.
+_ETCD_SOCKET = "etcd:2379"
+_ETCD_CLIENTS, _ETCD_PEERS = f"unix://{_ETCD_SOCKET}", "unix://etcd:2380"
+
+# Who did what to which object, one line a request, when it is answered.
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """A running control plane: its parts, each of which can be killed, stalled and started again, and the ways in."""
+
+    etcd: Daemon
+    apiserver: Daemon
+    controller_manager: Daemon
+    server_url: str
+    kubeconfig_path: Path
+    """The administrator's, by client certificate."""
+    admin_token: str
+    """The same administrator's, as a bearer token."""
+    ca_path: Path
+    audit_log: Path | None
+    """One JSON event a line for each answered request, where it was asked for."""
+
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        """All parts, in the order in which they were started."""
+        return (self.etcd, self.apiserver, self.controller_manager)
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(
+        assets_dir: Path, workdir: Path, *, audit_log: Path | None = None, apiserver_flags: Sequence[str] = ()
+    ) -> AsyncIterator["ControlPlane"]:
+        """A control plane that serves, for as long as the block lasts; its data lie in `workdir`."""
+        site = _Site(assets=assets_dir, folder=private_folder(workdir, "controlplane"), audit_log=audit_log)
+        site.prepare()
+        async with group() as daemons:
+            etcd = await daemons.start(site.etcd())
+            apiserver, port = await start_on_free_port(daemons, lambda port: site.apiserver(port, flags=apiserver_flags))
+            site.write_kubeconfigs(port)
+            controller_manager, _ = await start_on_free_port(daemons, site.controller_manager)
+            yield ControlPlane(
+                etcd=etcd,
+                apiserver=apiserver,
+                controller_manager=controller_manager,
+                server_url=_url(port),
+                kubeconfig_path=site.kubeconfig_of(ADMIN),
+                admin_token=site.admin_token,
+                ca_path=site.ca_path,
+                audit_log=audit_log,
+            )
+
+
+class _Site:
+    """The files of one control plane, and the command lines that use them."""
+
+    def __init__(self, *, assets: Path, folder: Path, audit_log: Path | None) -> None:
+        self._assets = assets.absolute()
+        self._folder = folder
+        self._audit_log = audit_log
+        self._authority = Authority("metaloop-devkit")
+        self.admin_token = secrets.token_urlsafe(24)
+        self.ca_path = folder / "ca.crt"
+
+    def prepare(self) -> None:
+        """Write the keys, certificates and policies that the programs read."""
+        self.ca_path.write_bytes(self._authority.certificate_pem)
+        self._authority.serving("kube-apiserver", hosts=_SERVING_HOSTS).write(self._folder / "serving")
+        signing_pair().write(self._folder / "service-accounts")
+        self._secret("tokens.csv", f"{self.admin_token},{ADMIN},{ADMIN},{_ADMINS}\n")
+        if self._audit_log:
+            (self._folder / "audit-policy.yaml").write_text(_AUDIT_POLICY)
+
+    def write_kubeconfigs(self, port: int) -> None:
+        """Write the ways in: the administrator's, and that of the controller manager under a user name of its own."""
+        for user in (ADMIN, "system:kube-controller-manager"):
+            Kubeconfig(
+                server_url=_url(port),
+                ca_pem=self._authority.certificate_pem,
+                user=user,
+                credentials=self._authority.client(user, groups=[_ADMINS]),
+            ).write(self.kubeconfig_of(user))
+
+    def kubeconfig_of(self, user: str) -> Path:
+        """Where a user's kubeconfig is."""
+        return self._folder / f"{user.rpartition(':')[2]}.kubeconfig"
+
+    def etcd(self) -> Program:
+        """Fast rather than safe: its data end with the run."""
+        return self._program(
+            "etcd",
+            "--name=devkit",
+            f"--data-dir={self._folder / 'data'}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+            f"--listen-client-urls={_ETCD_CLIENTS}",
+            f"--advertise-client-urls={_ETCD_CLIENTS}",
+            f"--listen-peer-urls={_ETCD_PEERS}",
+            f"--initial-advertise-peer-urls={_ETCD_PEERS}",
+            f"--initial-cluster=devkit={_ETCD_PEERS}",
+            ready=probes.unix_accepts(self._folder / _ETCD_SOCKET),
+        )
+
+    def apiserver(self, port: int, *, flags: Sequence[str]) -> Program:
+        """RBAC, client certificates and tokens as in production; pods may be created without a service account's token."""
+        return self._program(
+            "kube-apiserver",
+            f"--etcd-servers={_ETCD_CLIENTS}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            f"--tls-cert-file={self._folder / 'serving.crt'}",
+            f"--tls-private-key-file={self._folder / 'serving.key'}",
+            f"--client-ca-file={self.ca_path}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
+            f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
+            "--disable-admission-plugins=ServiceAccount",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",  # a loopback address is refused as an endpoint
+            "--allow-privileged=true",
+            "--profiling=false",
+            *self._audit_flags(),
+            *flags,
+            ready=probes.http_ok(f"{_url(port)}/readyz", ca=self.ca_path),
+        )
+
+    def controller_manager(self, port: int) -> Program:
+        """All of Kubernetes' own controllers, among them garbage collection, namespaces and service accounts."""
+        kubeconfig = self.kubeconfig_of("kube-controller-manager")
+        return self._program(
+            "kube-controller-manager",
+            f"--kubeconfig={kubeconfig}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            f"--tls-cert-file={self._folder / 'serving.crt'}",
+            f"--tls-private-key-file={self._folder / 'serving.key'}",
+            "--leader-elect=false",
+            f"--service-account-private-key-file={self._folder / 'service-accounts.key'}",
+            f"--root-ca-file={self.ca_path}",
+            "--profiling=false",
+            ready=probes.http_ok(f"{_url(port)}/healthz", ca=self.ca_path),
+        )
+
+    def _audit_flags(self) -> tuple[str, ...]:
+        if self._audit_log is None:
+            return ()
+        return (f"--audit-policy-file={self._folder / 'audit-policy.yaml'}", f"--audit-log-path={self._audit_log.absolute()}")
+
+    def _program(self, name: str, *flags: str, ready: probes.Probe) -> Program:
+        return Program(name=name, argv=(str(self._assets / name), *flags), ready=ready, folder=self._folder)
+
+    def _secret(self, name: str, text: str) -> None:
+        path = self._folder / name
+        path.touch(mode=0o600)
+        path.write_text(text)
+
+
+def _url(port: int) -> str:
+    return f"https://{LOOPBACK}:{port}"

@@ -1,0 +1,61 @@
+"""What can go wrong while running Metaloop on a laptop, drawn as a tree.
+
+DevkitError
+├── AssetsMissing        no source could give the control-plane programs
+├── ClusterUnreachable   the API server of a kubeconfig does not answer, or refuses us
+├── StartFailed          a program ended, or stayed silent, before it was ready
+└── KeepsDying           a program was started again and again, and died each time
+
+Every one of them ends the command: its text is what the user reads, so it names the part and what to look at.
+"""
+
+from pathlib import Path
+
+TAIL_LINES = 12
+
+
+class DevkitError(Exception):
+    """The root: something that the person at the terminal has to know."""
+
+
+class AssetsMissing(DevkitError):
+    """No source could give all control-plane programs."""
+
+
+class ClusterUnreachable(DevkitError):
+    """The API server that a kubeconfig names does not answer, or refuses us."""
+
+
+class StartFailed(DevkitError):
+    """A program ended, or stayed silent, before it was ready; `tail` is the end of its log."""
+
+    def __init__(self, name: str, reason: str, *, tail: str) -> None:
+        """Name the program, why we gave up, and what it said last."""
+        super().__init__(f"{name} did not start: {reason}{quoted(tail)}")
+        self.tail = tail
+
+
+class KeepsDying(DevkitError):
+    """A program died too often in too short a time for another try to make sense."""
+
+    def __init__(self, name: str, reason: str, *, tail: str) -> None:
+        """Name the program, how it died, and what it said last."""
+        super().__init__(f"{name} keeps dying: {reason}{quoted(tail)}")
+
+
+def quoted(tail: str) -> str:
+    """The end of a log as indented lines below a message; nothing for an empty log."""
+    lines = tail.splitlines()
+    return "".join(f"\n    {line}" for line in lines)
+
+
+def tail_of(log: Path) -> str:
+    """The last lines of a log file, or nothing where there is no such file."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 16_384))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -1,0 +1,121 @@
+"""One whole Metaloop to look at: control plane with an audit log, NATS, the services, a webhook, and a client of the cluster."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.broker import Broker
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.stack import Stack
+from metaloop.devkit.testbed.audit import AuditLog
+from metaloop.devkit.testbed.cluster import CRDS, ApiRefused, Cluster
+from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.manifests import crd
+from metaloop.devkit.testbed.webhook import Webhook
+
+_CRD_FOLDER = Path(__file__).parent.parent / "crds"
+_ALREADY_EXISTS = 409
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """A cluster with our CRDs, and the broker; the services are not running yet."""
+
+    plane: ControlPlane
+    broker: Broker
+    cluster: Cluster
+    audit: AuditLog
+    workdir: Path
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(assets: Path, workdir: Path, *, connections: int = 64) -> AsyncIterator["Ground"]:
+        """The parts that the services need, for as long as the block lasts."""
+        log = workdir / "audit.log"
+        async with (
+            ControlPlane.start(assets, workdir, audit_log=log) as plane,
+            Broker.start(workdir) as broker,
+            Cluster.connect(plane, connections=connections) as cluster,
+        ):
+            await install_crds(cluster)
+            yield Ground(plane=plane, broker=broker, cluster=cluster, audit=AuditLog(log), workdir=workdir)
+
+    @asynccontextmanager
+    async def stack(self, *, settings: Mapping[str, str] | None = None, reconcilers: int = 2) -> AsyncIterator[Stack]:
+        """The services, serving for as long as the block lasts."""
+        async with Stack.start(
+            kubeconfig=self.plane.kubeconfig_path,
+            nats_url=self.broker.url,
+            workdir=self.workdir,
+            reconcilers=reconcilers,
+            settings=settings,
+        ) as stack:
+            yield stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """Everything running: the cluster, the broker, the services, and a webhook in this process."""
+
+    ground: Ground
+    stack: Stack
+    webhook: Webhook
+
+    @property
+    def cluster(self) -> Cluster:
+        """The way in."""
+        return self.ground.cluster
+
+    @property
+    def audit(self) -> AuditLog:
+        """What the API server wrote down."""
+        return self.ground.audit
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(assets: Path, workdir: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator["Lab"]:
+        """All of it serving, for as long as the block lasts."""
+        async with Ground.start(assets, workdir) as ground, Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
+            yield Lab(ground=ground, stack=stack, webhook=webhook)
+
+
+def our_crds() -> list[JsonObject]:
+    """The CRDs of Metaloop's own kinds."""
+    return [yaml.safe_load(file.read_text()) for file in sorted(_CRD_FOLDER.glob("*.yaml"))]
+
+
+async def install_crds(cluster: Cluster) -> None:
+    """Metaloop's own kinds are served; kinds that are there already stay as they are."""
+    async with asyncio.TaskGroup() as tasks:
+        for manifest in our_crds():
+            tasks.create_task(_install(cluster, manifest))
+
+
+async def install_parent(cluster: Cluster, resource: ResourceInfo) -> None:
+    """The parent kind `resource` is served."""
+    await _install(cluster, crd(resource))
+
+
+async def _install(cluster: Cluster, manifest: JsonObject) -> None:
+    try:
+        await cluster.create(CRDS, manifest)
+    except ApiRefused as refusal:
+        if refusal.code != _ALREADY_EXISTS:
+            raise
+    await eventually(lambda: _established(cluster, unstructured.name(manifest)), within_seconds=30)
+
+
+async def _established(cluster: Cluster, name: str) -> None:
+    found = await cluster.get(CRDS, "", name)
+    conditions = unstructured.child_object(found, "status").get("conditions")
+    established = is_array(conditions) and any(
+        is_object(condition) and condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
+    )
+    expect(established, f"{name} is not established")

@@ -1,0 +1,145 @@
+"""One story told against a running lab: a namespace and a controller of its own, and the words that tests are told in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.testbed import manifests
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS, NAMESPACES, Cluster
+from metaloop.devkit.testbed.eventually import expect
+from metaloop.devkit.testbed.lab import Lab
+from metaloop.devkit.testbed.webhook import Behaviour, Call
+
+THINGS = manifests.parent_resource("things")
+"""The parent kind that stories share: the garbage collector needs up to 40 s to learn of a new one."""
+
+STORY_LABEL = "story"
+
+
+def three_config_maps(request: JsonObject) -> JsonObject:
+    """What most stories' hook says: as many ConfigMaps as `spec.count` (3), each with `spec.text`; the status counts the observed ones."""
+    return answer_with(request, config_maps_of(request))
+
+
+def config_maps_of(request: JsonObject) -> list[JsonObject]:
+    """The children that `three_config_maps` asks for."""
+    parent = unstructured.child_object(request, "parent")
+    spec = unstructured.child_object(parent, "spec")
+    name = unstructured.name(parent)
+    count = unstructured.integer(spec, "count") if "count" in spec else 3
+    data = {"text": unstructured.text(spec, "text")}
+    return [manifests.config_map(f"{name}-{index}", labels={"parent": name}, data=data) for index in range(count)]
+
+
+def answer_with(request: JsonObject, children: list[JsonObject]) -> JsonObject:
+    """An answer with these children, and the number of observed ConfigMaps as its status."""
+    observed = unstructured.child_object(unstructured.child_object(request, "children"), "ConfigMap.v1")
+    return {"status": {"children": len(observed)}, "children": list(children)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """A test's own corner of the lab; `name` is its namespace, its controller and its hook."""
+
+    lab: Lab
+    name: str
+    parents: ResourceInfo = THINGS
+
+    @property
+    def cluster(self) -> Cluster:
+        """The way in."""
+        return self.lab.cluster
+
+    async def begin(self) -> None:
+        """Make the namespace."""
+        namespace: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
+        await self.cluster.create(NAMESPACES, namespace)
+
+    async def end(self) -> None:
+        """Take the controller away, so that the next story has the services for itself."""
+        await self.cluster.delete(COMPOSITES, "", self.name)
+
+    async def controller(
+        self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object
+    ) -> JsonObject:
+        """The story's controller, created: it serves the story's own parents with ConfigMaps updated in place, unless told otherwise."""
+        return await self.cluster.create(COMPOSITES, self.controller_manifest(behaviour, children=children, **spec))
+
+    def controller_manifest(
+        self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object
+    ) -> JsonObject:
+        """What `controller` creates."""
+        parent_rule = {
+            "apiVersion": self.parents.api_version,
+            "resource": self.parents.resource,
+            "labelSelector": {"matchLabels": {STORY_LABEL: self.name}},
+        }
+        url = self.lab.webhook.on(self.name, behaviour)
+        rules = [manifests.child_rule()] if children is None else children
+        return manifests.composite(self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec})
+
+    def now_answers(self, behaviour: Behaviour) -> None:
+        """From now on the hook behaves so."""
+        self.lab.webhook.on(self.name, behaviour)
+
+    async def parent(self, name: str, *, labels: Mapping[str, str] | None = None, **spec: object) -> JsonObject:
+        """A parent of this story, created."""
+        obj = manifests.parent(
+            self.parents,
+            name,
+            namespace=self._namespace,
+            spec=dict(spec),  # type: ignore[arg-type]
+            labels={STORY_LABEL: self.name, **(labels or {})},
+        )
+        return await self.cluster.create(self.parents, obj, namespace=self._namespace)
+
+    async def change(self, name: str, **spec: object) -> JsonObject:
+        """A parent after these fields of its spec were set."""
+        return await self.cluster.patch(self.parents, self._namespace, name, {"spec": dict(spec)})  # type: ignore[dict-item]
+
+    async def config_maps(self, *, of: str = "") -> dict[str, JsonObject]:
+        """The story's ConfigMaps by name, or those labelled as children of one parent."""
+        listed = await self.cluster.list(CONFIG_MAPS, self.name, labels=f"parent={of}" if of else "parent")
+        return {unstructured.name(item): item for item in listed}
+
+    async def texts(self, *, of: str = "") -> dict[str, str]:
+        """The `text` of each such ConfigMap."""
+        found = await self.config_maps(of=of)
+        return {name: unstructured.text(unstructured.child_object(item, "data"), "text") for name, item in found.items()}
+
+    async def status(self, name: str) -> JsonObject:
+        """A parent's status."""
+        return unstructured.child_object(await self.cluster.get(self.parents, self._namespace, name), "status")
+
+    async def settled(self, name: str, *, children: int = 3) -> None:
+        """Raises AssertionError until a parent's status is of its present generation and counts this many children."""
+        parent = await self.cluster.get(self.parents, self._namespace, name)
+        expected = {"children": children, "observedGeneration": unstructured.generation(parent)}
+        found = unstructured.child_object(parent, "status")
+        expect(found == expected, f"status of {name} is {found}, not yet {expected}")
+
+    async def warning(self, *, of: str, containing: str, reason: str = "SyncError") -> JsonObject:
+        """The Warning event about an object (a parent, or the controller) whose message has a text in it."""
+        namespace = "default" if of == self.name else self._namespace or "default"
+        events = await self.cluster.list(EVENTS, namespace)
+        ours = [event for event in events if unstructured.text(unstructured.child_object(event, "involvedObject"), "name") == of]
+        for event in ours:
+            if event.get("type") == "Warning" and event.get("reason") == reason and containing in unstructured.text(event, "message"):
+                return event
+        seen = [f"{event.get('type')} {event.get('reason')}: {event.get('message')}" for event in ours]
+        raise AssertionError(f"no Warning {reason} about {of} has {containing!r} in it, only {seen}")
+
+    def calls(self, *, parent: str = "") -> list[Call]:
+        """The hook's calls so far."""
+        return self.lab.webhook.calls(self.name, parent=parent)
+
+    async def called(self, times: int, *, parent: str = "") -> None:
+        """Raises AssertionError until the hook was called so often."""
+        seen = len(self.calls(parent=parent))
+        expect(seen >= times, f"the hook was called {seen} times, not yet {times}")
+
+    @property
+    def _namespace(self) -> str:
+        return self.name if self.parents.namespaced else ""

@@ -1,0 +1,142 @@
+"""A real webhook whose behaviour a test sets as a plain function, and which remembers who called it, and whether calls overlapped."""
+
+import asyncio
+import inspect
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aiohttp import web
+
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.objects import unstructured
+from metaloop.devkit.ports import LOOPBACK
+
+# A call whose caller died counts as dead once its connection is gone; we may read of the new call before we read of that end.
+_GRACE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An HTTP answer, for behaviours that want to misbehave."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Answer: TypeAlias = JsonObject | Reply
+Behaviour: TypeAlias = Callable[[JsonObject], Answer | Awaitable[Answer]]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Call:
+    """One call: what was asked, and since when until when it was live."""
+
+    hook: str
+    request: JsonObject
+    started_at: float
+    ended_at: float | None = None
+    answered: bool = False
+    """Whether it ended with an answer, rather than because the caller went away."""
+
+    @property
+    def parent(self) -> JsonObject:
+        """The parent that it was about."""
+        return unstructured.child_object(self.request, "parent")
+
+    @property
+    def parent_name(self) -> str:
+        """The name of that parent."""
+        return unstructured.name(self.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """Two calls for one parent that were live at once: what must never be."""
+
+    earlier: Call
+    later: Call
+
+    def __str__(self) -> str:
+        lead = self.later.started_at - self.earlier.started_at
+        return f"{self.later.hook}: {self.later.parent_name} was asked about again {lead:.3f} s after a call that is still live"
+
+
+class Webhook:
+    """An HTTP server on loopback: each hook has a name of its own, its path, and a behaviour."""
+
+    def __init__(self) -> None:
+        """Hold no behaviour yet; calls of unknown hooks are answered with 404."""
+        self._behaviours: dict[str, Behaviour] = {}
+        self._calls: dict[str, list[Call]] = defaultdict(list)
+        self._live: dict[tuple[str, str], set[Call]] = defaultdict(set)
+        self._base_url = ""
+        self.overlaps: list[Overlap] = []
+
+    @staticmethod
+    @asynccontextmanager
+    async def serve(*, port: int = 0) -> AsyncIterator["Webhook"]:
+        """A webhook that answers for as long as the block lasts."""
+        webhook = Webhook()
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_post("/{hook}", webhook._called)
+        # Cancelled when the caller hangs up, so that a call does not outlive who wants its answer.
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, LOOPBACK, port)
+            await site.start()
+            webhook._base_url = f"http://{LOOPBACK}:{runner.addresses[0][1]}"
+            yield webhook
+        finally:
+            await runner.cleanup()
+
+    def url(self, hook: str) -> str:
+        """Where a hook is called."""
+        return f"{self._base_url}/{hook}"
+
+    def on(self, hook: str, behaviour: Behaviour) -> str:
+        """The URL of a hook, which from now on behaves so."""
+        self._behaviours[hook] = behaviour
+        return self.url(hook)
+
+    def calls(self, hook: str, *, parent: str = "") -> list[Call]:
+        """All calls of a hook so far, in their order, or those about one parent."""
+        return [call for call in self._calls[hook] if not parent or call.parent_name == parent]
+
+    async def _called(self, request: web.Request) -> web.Response:
+        hook = request.match_info["hook"]
+        behaviour = self._behaviours.get(hook)
+        if behaviour is None:
+            return web.Response(status=404)
+        call = Call(hook=hook, request=loads(await request.read()), started_at=time.monotonic())
+        self._calls[hook].append(call)
+        live = self._live[hook, unstructured.uid(call.parent)]
+        live.add(call)
+        try:
+            await self._note_overlap(call, live)
+            return await _answer(behaviour, call)
+        finally:
+            live.discard(call)
+            call.ended_at = time.monotonic()
+
+    async def _note_overlap(self, call: Call, live: set[Call]) -> None:
+        others = live - {call}
+        if not others:
+            return
+        await asyncio.sleep(_GRACE_SECONDS)
+        self.overlaps += [Overlap(earlier=other, later=call) for other in others & live]
+
+
+async def _answer(behaviour: Behaviour, call: Call) -> web.Response:
+    answer = behaviour(call.request)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    call.answered = True
+    if isinstance(answer, Reply):
+        return web.Response(body=answer.body, status=answer.status, headers=answer.headers)
+    return web.Response(body=dumps(answer), content_type="application/json")

@@ -1,0 +1,194 @@
+"""Where control-plane programs come from: with real folders and executables, and sources that give or fail."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from metaloop.devkit.assets import PROGRAMS, ensure
+from metaloop.devkit.assets import programs as pinned
+from metaloop.devkit.assets.source import SourceFailed
+from metaloop.devkit.errors import AssetsMissing
+
+
+@dataclass
+class Giving:
+    """Gives its programs, each holding its source's name; remembers what it was asked for."""
+
+    name: str
+    offers: Sequence[str] = PROGRAMS
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
+        self.asked.append(tuple(wanted))
+        for program in wanted:
+            executable(into / program, content=self.name)
+
+
+@dataclass
+class Failing:
+    """Gives some programs, then fails."""
+
+    name: str
+    gives: Sequence[str] = ()
+    offers: Sequence[str] = PROGRAMS
+
+    async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
+        for program in self.gives:
+            executable(into / program, content=self.name)
+        raise SourceFailed(f"out of {wanted[-1]}")
+
+
+@dataclass
+class Stuck:
+    """Gives one program, then never comes to an end."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    name: str = "stuck"
+    offers: Sequence[str] = PROGRAMS
+
+    async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
+        executable(into / wanted[0], content=self.name)
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+def executable(path: Path, *, content: str = "") -> None:
+    path.write_text(content)
+    path.chmod(0o755)
+
+
+def folder_with(folder: Path, *programs: str) -> Path:
+    folder.mkdir()
+    for program in programs:
+        executable(folder / program, content="given")
+    return folder
+
+
+def environ(tmp_path: Path, given: Path | None = None) -> dict[str, str]:
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "KUBEBUILDER_ASSETS": str(given) if given else ""}
+
+
+def origins(folder: Path) -> dict[str, str]:
+    return {program: (folder / program).read_text() for program in PROGRAMS}
+
+
+def from_(origin: str) -> dict[str, str]:
+    return dict.fromkeys(PROGRAMS, origin)
+
+
+async def test_a_complete_folder_of_the_users_is_taken_as_it_is(tmp_path: Path) -> None:
+    given = folder_with(tmp_path / "given", *PROGRAMS)
+    source = Giving("source")
+
+    assert await ensure(sources=[source], environ=environ(tmp_path, given)) == given
+    assert source.asked == []
+
+
+async def test_the_first_source_fills_the_cache_and_later_runs_ask_nobody(tmp_path: Path) -> None:
+    first, second = Giving("first"), Giving("second")
+
+    folder = await ensure(sources=[first, second], environ=environ(tmp_path))
+    again = await ensure(sources=[first, second], environ=environ(tmp_path))
+
+    assert origins(folder) == from_("first")
+    assert again == folder
+    assert (len(first.asked), second.asked) == (1, [])
+
+
+async def test_a_failure_is_told_in_one_line_and_the_next_source_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = await ensure(sources=[Failing("the moon"), Giving("second")], environ=environ(tmp_path))
+
+    assert origins(folder) == from_("second")
+    assert capsys.readouterr().err == f"metaloop: {', '.join(PROGRAMS)} not from the moon: out of kubectl\n"
+
+
+async def test_what_a_source_gave_before_it_failed_is_kept(tmp_path: Path) -> None:
+    second = Giving("second")
+
+    folder = await ensure(sources=[Failing("first", gives=["etcd"]), second], environ=environ(tmp_path))
+
+    assert origins(folder) == {**from_("second"), "etcd": "first"}
+    assert second.asked == [("kube-apiserver", "kube-controller-manager", "kubectl")]
+
+
+async def test_a_source_is_asked_for_nothing_but_what_it_offers(tmp_path: Path) -> None:
+    etcd_only, rest = Giving("etcd only", offers=["etcd"]), Giving("rest")
+
+    folder = await ensure(sources=[etcd_only, rest], environ=environ(tmp_path))
+
+    assert origins(folder) == {**from_("rest"), "etcd": "etcd only"}
+
+
+async def test_what_the_users_folder_lacks_comes_from_the_next_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = folder_with(tmp_path / "given", "etcd", "kube-apiserver", "kubectl")
+    source = Giving("source")
+
+    folder = await ensure(sources=[source], environ=environ(tmp_path, given))
+
+    assert origins(folder) == {**from_("given"), "kube-controller-manager": "source"}
+    assert source.asked == [("kube-controller-manager",)]
+    assert "lacks kube-controller-manager" in capsys.readouterr().err
+
+
+async def test_what_the_users_folder_lacks_comes_from_the_cache_before_any_source(tmp_path: Path) -> None:
+    given = folder_with(tmp_path / "given", "etcd", "kube-apiserver", "kubectl")
+    await ensure(sources=[Giving("cached")], environ=environ(tmp_path))
+
+    folder = await ensure(sources=[], environ=environ(tmp_path, given))
+
+    assert origins(folder) == {**from_("given"), "kube-controller-manager": "cached"}
+
+
+async def test_a_file_that_can_not_be_executed_is_no_program(tmp_path: Path) -> None:
+    given = folder_with(tmp_path / "given", *PROGRAMS)
+    (given / "etcd").chmod(0o644)
+    source = Giving("source")
+
+    await ensure(sources=[source], environ=environ(tmp_path, given))
+
+    assert source.asked == [("etcd",)]
+
+
+async def test_without_any_source_left_the_missing_programs_are_named(tmp_path: Path) -> None:
+    with pytest.raises(AssetsMissing, match="kube-controller-manager, kubectl; "):
+        await ensure(sources=[Failing("only", gives=["etcd", "kube-apiserver"])], environ=environ(tmp_path))
+
+
+async def test_a_half_filled_folder_never_counts(tmp_path: Path) -> None:
+    with pytest.raises(AssetsMissing):
+        await ensure(sources=[Failing("only", gives=["etcd"])], environ=environ(tmp_path))
+    source = Giving("source")
+
+    await ensure(sources=[source], environ=environ(tmp_path))
+
+    assert source.asked == [PROGRAMS]
+
+
+async def test_an_interrupted_fetch_leaves_nothing_behind(tmp_path: Path) -> None:
+    stuck = Stuck()
+    fetching = asyncio.create_task(ensure(sources=[stuck], environ=environ(tmp_path)))
+    await stuck.reached.wait()
+
+    fetching.cancel()
+    await asyncio.wait([fetching])
+
+    assert [path.name for path in (tmp_path / "cache/metaloop/assets").iterdir()] == [".lock"]
+
+
+async def test_two_at_once_fetch_once(tmp_path: Path) -> None:
+    source = Giving("source")
+
+    folders = await asyncio.gather(*(ensure(sources=[source], environ=environ(tmp_path)) for _ in range(2)))
+
+    assert folders[0] == folders[1]
+    assert len(source.asked) == 1
+
+
+def test_versions_are_those_that_go_mod_pins() -> None:
+    pins = (pinned.GO_MODULE / "go.mod").read_text()
+
+    assert f"k8s.io/kubernetes {pinned.kubernetes_version()}\n" in pins
+    assert f"go.etcd.io/etcd/server/v3 {pinned.etcd_version()}\n" in pins

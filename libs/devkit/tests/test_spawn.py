@@ -1,0 +1,94 @@
+"""Children that never outlive us, seen with real processes."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from metaloop.devkit import spawn as spawn_module
+from metaloop.devkit.procfs import descendants, start_time
+from metaloop.devkit.spawn import kill_tree, spawn
+from metaloop.devkit.testbed.eventually import eventually, expect
+
+TETHER = Path(spawn_module.__file__).with_name("tether.py")
+FOREVER = (sys.executable, "-c", "import time; time.sleep(600)")
+
+PARENT = """
+import asyncio, sys, time
+from pathlib import Path
+from metaloop.devkit.spawn import spawn
+
+async def main():
+    child = await spawn(sys.argv[1:], folder=Path.cwd(), log=Path("child.log"))
+    print(child.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def gone(*pids: int) -> None:
+    async def check() -> None:
+        for pid in pids:
+            expect(start_time(pid) is None or is_zombie(pid), f"{pid} still lives")
+
+    await eventually(check)
+
+
+def is_zombie(pid: int) -> bool:
+    return " Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+async def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    parent = await asyncio.create_subprocess_exec(*(sys.executable, "-c", PARENT, *FOREVER), cwd=tmp_path, stdout=asyncio.subprocess.PIPE)
+    assert parent.stdout
+    child = int(await parent.stdout.readline())
+    assert start_time(child)
+
+    parent.kill()
+    await parent.wait()
+
+    await gone(child)
+
+
+def test_a_child_whose_parent_died_before_it_was_tied_never_starts_its_program() -> None:
+    nobody = 2**22 + 1
+
+    result = subprocess.run([sys.executable, str(TETHER), str(nobody), "echo", "started"], capture_output=True, check=False)
+
+    assert (result.returncode, result.stdout) == (1, b"")
+
+
+async def test_a_child_stays_in_our_process_group(tmp_path: Path) -> None:
+    child = await spawn(FOREVER, folder=tmp_path, log=tmp_path / "log")
+
+    assert os.getpgid(child.pid) == os.getpgid(0)
+
+    await kill_tree(child)
+
+
+async def test_killing_a_tree_ends_the_children_of_children(tmp_path: Path) -> None:
+    tree = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
+    child = await spawn((sys.executable, "-c", tree), folder=tmp_path, log=tmp_path / "log")
+
+    async def grandchild() -> list[int]:
+        found = descendants(child.pid)
+        expect(found, "no grandchild yet")
+        return found
+
+    grandchildren = await eventually(grandchild)
+
+    await kill_tree(child)
+
+    await gone(child.pid, *grandchildren)
+
+
+async def test_output_goes_to_the_log_after_what_is_there(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+
+    child = await spawn((sys.executable, "-c", "print('after')"), folder=tmp_path, log=log)
+    await child.wait()
+
+    assert log.read_text() == "before\nafter\n"
