@@ -1,0 +1,221 @@
+"""A connection to NATS that comes back by itself, and requests that always end.
+
+What the client library does by default is not enough for a service that runs for months, so here it is told otherwise:
+
+- it would give up reconnecting after two minutes: we never do, and a client that closed for good ends the service;
+- its connection can be dead while it says "connected": an echo through the server is asked for every few seconds, and missing
+  two in a row drops the connection;
+- its own `request` costs three times ours, and its `flush` can kill its read loop when it times out: neither is used.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TypeAlias
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg as Message
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from metaloop.common.errors import Unavailable
+
+_log = structlog.get_logger(__name__)
+
+_RECONNECT_WAIT_SECONDS = 0.2
+_PING_INTERVAL_SECONDS = 5
+_ECHO_INTERVAL_SECONDS = 3.0
+_ECHO_TIMEOUT_SECONDS = 2.0
+_PENDING_MESSAGES = 1_000_000
+_PENDING_BYTES = 512 * 1024 * 1024
+_OUTBOX_BYTES = 16 * 1024 * 1024
+_CHECK_SUBJECT = "$JS.API.INFO"
+_STATUS = "Status"
+NO_RESPONDERS = "503"
+
+
+Handler: TypeAlias = Callable[[Message], Awaitable[None]]
+
+__all__ = ["NO_RESPONDERS", "Bus", "Handler", "Message", "connected", "status_of"]
+
+
+def status_of(message: Message) -> str:
+    """The status code that the server put in place of a message, or empty for a message."""
+    return message.headers.get(_STATUS, "") if message.headers else ""
+
+
+class Bus:
+    """One connection to NATS for the whole process; made by `connected`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox = client.new_inbox()
+        self._tokens = 0
+        self._answers: dict[str, asyncio.Future[Message]] = {}
+        self._reconnect_listeners: list[Callable[[], None]] = []
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection is up, as far as anybody knows."""
+        return self._client.is_connected
+
+    @property
+    def max_payload(self) -> int:
+        """The largest message that the server takes, in bytes."""
+        return self._client.max_payload
+
+    def new_inbox(self) -> str:
+        """A subject that nobody else uses."""
+        return self._client.new_inbox()
+
+    def on_reconnect(self, listener: Callable[[], None]) -> None:
+        """Have `listener` called after each reconnection; it must only wake somebody up, since nothing is read meanwhile."""
+        self._reconnect_listeners.append(listener)
+
+    async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
+        """Send a message, or keep it until the connection is back; `Unavailable` where too much is waiting to be sent."""
+        try:
+            await self._client.publish(subject, body, reply)
+        except NatsError as error:
+            raise Unavailable(f"publish to {subject}: {error!r}") from error
+
+    async def subscribe(self, subject: str, handler: Handler) -> Subscription:
+        """Have `handler` called with each message to `subject`, one after another, also after reconnections.
+
+        What a handler raises is logged, and the next message handled.
+        """
+        return await self._client.subscribe(subject, cb=handler, pending_msgs_limit=_PENDING_MESSAGES, pending_bytes_limit=_PENDING_BYTES)
+
+    @asynccontextmanager
+    async def listening(self, subject: str, handler: Handler) -> AsyncIterator[None]:
+        """`subscribe` for the length of the block."""
+        subscription = await self.subscribe(subject, handler)
+        try:
+            yield
+        finally:
+            with suppress(NatsError):  # a connection that is down or closed has forgotten it already
+                await subscription.unsubscribe()
+
+    async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
+        """What somebody answered; `Unavailable` where nobody is there, nothing came in time, or the connection is down."""
+        if not self.is_connected:
+            raise Unavailable(f"request to {subject}: not connected to NATS")
+        loop = asyncio.get_running_loop()
+        token = self._next_token()
+        answer: asyncio.Future[Message] = loop.create_future()
+        self._answers[token] = answer
+        timer = loop.call_later(timeout_seconds, _give_up, answer, subject)
+        try:
+            await self.publish(subject, body, reply=f"{self._inbox}.{token}")
+            message = await answer
+        finally:
+            timer.cancel()
+            del self._answers[token]
+        if status_of(message) == NO_RESPONDERS:
+            raise Unavailable(f"request to {subject}: nobody is there")
+        return message.data
+
+    async def check(self, *, timeout_seconds: float = 2.0) -> None:
+        """Return where NATS and its JetStream answer now; `Unavailable` where they don't."""
+        await self.request(_CHECK_SUBJECT, b"", timeout_seconds=timeout_seconds)
+
+    async def start(self) -> None:
+        """Begin to listen for answers to requests."""
+        await self.subscribe(f"{self._inbox}.*", self._take_answer)
+
+    async def watch_over(self) -> None:
+        """Run for ever: drop the connection when it no longer carries an echo; `Unavailable` when it closed for good."""
+        echo = self.new_inbox()
+        heard = asyncio.Event()
+
+        async def hear(_: Message) -> None:
+            heard.set()
+
+        await self.subscribe(echo, hear)
+        missed = 0
+        while True:
+            heard.clear()
+            await asyncio.sleep(_ECHO_INTERVAL_SECONDS)
+            missed = 0 if await self._echoes(echo, heard) else missed + 1
+            if self._client.is_closed:
+                raise Unavailable(f"NATS closed the connection for good: {self._client.last_error!r}")
+            if missed >= 2 and self.is_connected:
+                _log.warning("bus.silent_connection_dropped")
+                await self._client.force_reconnect()
+                missed = 0
+
+    async def reconnected(self) -> None:
+        """Tell all listeners; called by the client library, which must not be kept waiting."""
+        _log.info("bus.reconnected")
+        for listener in self._reconnect_listeners:
+            listener()
+
+    async def _echoes(self, subject: str, heard: asyncio.Event) -> bool:
+        if not self.is_connected:
+            return True
+        try:
+            async with asyncio.timeout(_ECHO_TIMEOUT_SECONDS):
+                await self.publish(subject, b"")
+                await heard.wait()
+        except (TimeoutError, Unavailable):
+            return False
+        return True
+
+    def _next_token(self) -> str:
+        self._tokens += 1
+        return str(self._tokens)
+
+    async def _take_answer(self, message: Message) -> None:
+        answer = self._answers.get(message.subject.rpartition(".")[2])
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+
+
+@asynccontextmanager
+async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
+    """A connection for the length of the block, as `name` in the server's own lists; waits until the first connection is made."""
+    bus: Bus | None = None
+
+    async def reconnected() -> None:
+        if bus is not None:
+            await bus.reconnected()
+
+    async def disconnected() -> None:
+        if not client.is_closed:
+            _log.warning("bus.disconnected")
+
+    client = Client()
+    await client.connect(
+        url,
+        name=name,
+        error_cb=_log_error,
+        disconnected_cb=disconnected,
+        reconnected_cb=reconnected,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
+        ping_interval=_PING_INTERVAL_SECONDS,
+        max_outstanding_pings=2,
+        pending_size=_OUTBOX_BYTES,
+        skip_subject_validation=True,  # ours are escaped where they are made
+    )
+    try:
+        bus = Bus(client)
+        await bus.start()
+        async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(bus.watch_over(), name="watch over the bus")
+            try:
+                yield bus
+            finally:
+                watch.cancel()
+    finally:
+        await client.close()
+
+
+def _give_up(answer: "asyncio.Future[Message]", subject: str) -> None:
+    if not answer.done():
+        answer.set_exception(Unavailable(f"request to {subject}: no answer in time"))
+
+
+async def _log_error(error: Exception) -> None:
+    _log.warning("bus.error", exc_info=error)
