@@ -1,0 +1,1 @@
+"""Calls users' webhooks for the reconciler, and trusts nothing that they return."""

@@ -1,0 +1,59 @@
+"""What of a webhook's text may be shown: a short excerpt, on one line, without anything that we sent in confidence."""
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+from metaloop.hookgateway.core.coding import plain_prefix
+
+EXCERPT_LENGTH: Final = 512
+"""Characters of a webhook's body that an error's message may carry: an Event's message holds 1,024."""
+
+MASK: Final = "***"
+
+_CREDENTIALS = re.compile(r"(?i)\b(bearer|basic|token)(\s+|%20)[^\s\"'<>,;]+")
+_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The strings that must not be seen in what a webhook echoes, in every spelling in which a server may echo them."""
+
+    spellings: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> "Secrets":
+        """Those values as they are, and as JSON, HTML and URLs would spell them; the longest first, as one may contain another."""
+        every = {spelling for value in values if value for spelling in _spellings(value)}
+        return cls(tuple(sorted(every, key=len, reverse=True)))
+
+    def hidden_in(self, text: str) -> str:
+        """The text with each of the secrets masked."""
+        for spelling in self.spellings:
+            text = text.replace(spelling, MASK)
+        return _CREDENTIALS.sub(rf"\1 {MASK}", text)
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest spelling: how far beyond a cut one must look, not to cut a secret in two and miss it."""
+        return len(self.spellings[0]) if self.spellings else 0
+
+
+NO_SECRETS: Final = Secrets()
+
+
+def excerpt(body: bytes, *, coding: str, secrets: Secrets) -> str:
+    """The first part of a webhook's body for an error's message: masked first and cut after, so that no half of a secret survives."""
+    enough = 4 * (EXCERPT_LENGTH + secrets.longest)
+    text = plain_prefix(body, coding=coding, limit=enough).decode("utf-8", errors="replace")
+    shown = _UNPRINTABLE.sub(" ", secrets.hidden_in(text)).strip()
+    return shown if len(shown) <= EXCERPT_LENGTH else shown[:EXCERPT_LENGTH] + "…"
+
+
+def _spellings(value: str) -> set[str]:
+    as_json = json.dumps(value)[1:-1]
+    return {value, as_json, as_json.replace("/", "\\/"), html.escape(value), quote(value, safe=""), quote(value), quote_plus(value)}

@@ -1,0 +1,136 @@
+"""A webhook spec and its matching endpointConfigs to one resolved endpoint."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, quote, urlsplit
+
+from metaloop.common.api import fields
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.unstructured import text
+from metaloop.hookgateway.core.connection import PLAIN, Connection, parse_connection, sets_connection
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where to call, and what the spec says of the connection. Equal endpoints share a pool of connections and a circuit breaker."""
+
+    url: str
+    """As the spec gives it, or as its service and path make it; nothing but what HTTP can't carry has been escaped."""
+
+    scheme: str
+    host: str
+    port: int
+    connection: Connection = PLAIN
+
+    @property
+    def label(self) -> str:
+        """The URL as logs and metrics may show it: without its query, where people put tokens."""
+        return self.url.partition("?")[0]
+
+
+def resolve(webhook: JsonObject, endpoint_configs: Sequence[JsonObject]) -> Endpoint:
+    """The endpoint that a webhook stands for. Raises InvalidSpec that names the field."""
+    url = text(webhook, "url")
+    endpoint = parse_url(url, "webhook.url") if url else parse_url(_service_url(webhook), "webhook.service")
+    return Endpoint(
+        url=endpoint.url,
+        scheme=endpoint.scheme,
+        host=endpoint.host,
+        port=endpoint.port,
+        connection=_connection(webhook, endpoint_configs, endpoint),
+    )
+
+
+def parse_url(url: str, path: str) -> Endpoint:
+    """The endpoint of a URL. Raises InvalidSpec for anything that is not plainly an http or https URL of one host."""
+    parts = _split(url, path)
+    host, port = parts.hostname or "", parts.port
+    if not _HOST.fullmatch(host):
+        raise InvalidSpec(path, "must name a host in ASCII letters, digits, dots and dashes, or an address")
+    if port == 0:
+        raise InvalidSpec(path, "must not name port 0")
+    return Endpoint(url=_ascii(url.partition("#")[0]), scheme=parts.scheme, host=host, port=port or DEFAULT_PORTS[parts.scheme])
+
+
+def matches(config_host: str, *, endpoint: Endpoint) -> bool:
+    """Whether an endpointConfig's `host` means this endpoint: the same host and port, the scheme's own port being optional."""
+    host, port = _host_and_port(config_host)
+    return host == endpoint.host and (port or DEFAULT_PORTS[endpoint.scheme]) == endpoint.port
+
+
+_ILLEGAL = re.compile(r"[\x00-\x20\x7f\\]")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_SERVICE_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+def _split(url: str, path: str) -> SplitResult:
+    # urlsplit drops tabs and line breaks silently, and browsers read a backslash as a slash: where readers of a URL may disagree on what
+    # its host is, nobody can say that it was checked.
+    if _ILLEGAL.search(url):
+        raise InvalidSpec(path, "must not contain spaces, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidSpec(path, f"is not a URL: {error}") from error
+    if parts.scheme not in DEFAULT_PORTS:
+        raise InvalidSpec(path, f"must be an http or https URL, not {parts.scheme[:20] or 'one without scheme'}")
+    if "@" in parts.netloc:
+        raise InvalidSpec(path, "must not contain a user name or password: use basicAuth or authorization")
+    return parts
+
+
+def _ascii(url: str) -> str:
+    return url if url.isascii() else quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
+
+
+def _service_url(webhook: JsonObject) -> str:
+    service, path = fields.object_at(webhook, "service", "webhook"), text(webhook, "path")
+    if service is None or not path:
+        raise InvalidSpec("webhook", "needs a url, or a service and a path")
+    if not path.startswith("/"):
+        raise InvalidSpec("webhook.path", "must begin with a slash")
+    protocol = fields.one_of(service, "protocol", "webhook.service", choices=("http", "https"), default="http")
+    name, namespace = _service_part(service, "name"), _service_part(service, "namespace")
+    return f"{protocol}://{name}.{namespace}:{_port(service)}{path}"
+
+
+def _service_part(service: JsonObject, key: str) -> str:
+    part = fields.required_text(service, key, "webhook.service")
+    if not _SERVICE_PART.fullmatch(part):
+        raise InvalidSpec(f"webhook.service.{key}", "must consist of letters, digits, dots and dashes")
+    return part
+
+
+def _port(service: JsonObject) -> int:
+    port = service.get("port")
+    if port is None or port == 0:
+        return 80
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
+        raise InvalidSpec("webhook.service.port", "must be a port number")
+    return port
+
+
+def _connection(webhook: JsonObject, endpoint_configs: Sequence[JsonObject], endpoint: Endpoint) -> Connection:
+    """The webhook's own connection if it sets any part of one; else that of the first endpointConfig for its host; else a plain one."""
+    if sets_connection(webhook):
+        return parse_connection(webhook, "webhook")
+    for index, config in enumerate(endpoint_configs):
+        if matches(text(config, "host"), endpoint=endpoint):
+            return parse_connection(config, f"endpointConfigs[{index}]")
+    return PLAIN
+
+
+_HOST_PORT = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/]+))(?::([0-9]{1,5}))?")
+
+
+def _host_and_port(config_host: str) -> tuple[str, int | None]:
+    parts = _HOST_PORT.fullmatch(config_host.strip().lower())
+    if parts is None:
+        return "", None
+    return parts[1] or parts[2], int(parts[3]) if parts[3] else None

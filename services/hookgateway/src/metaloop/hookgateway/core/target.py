@@ -1,0 +1,97 @@
+"""The target header of a call to what is to be called: parsed once, then used for every call that carries the same header."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from metaloop.common.api import fields
+from metaloop.common.duration import seconds_of
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.job import ControllerId
+from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
+from metaloop.common.objects.unstructured import text
+from metaloop.hookgateway.core.endpoint import Endpoint, resolve
+from metaloop.hookgateway.core.etag import EtagPolicy, Question
+from metaloop.hookgateway.errors import EndpointInvalid, MalformedCall
+
+HOOKS: Final = ("sync", "finalize", "customize")
+DEFAULT_TIMEOUT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One hook of one controller: where it is, how long it may take, and whether its answers may be remembered."""
+
+    controller: ControllerId
+    controller_uid: str
+    hook: str
+    endpoint: Endpoint
+    timeout_seconds: float
+    timeout_is_ignored: bool = False
+    """Whether the spec asks for a timeout that is zero or negative, in whose place the default stands; worth a line in the log."""
+
+    etag: EtagPolicy | None = None
+
+    def question(self, *, parent_uid: str, revision: str) -> Question:
+        """What an answer for this parent revision is remembered for."""
+        return Question(self.controller_uid or str(self.controller), self.hook, self.endpoint.url, parent_uid, revision)
+
+
+def parse_target(header: bytes) -> Target:
+    """The target of a header's value.
+
+    Raises MalformedCall where the reconciler broke the wire, EndpointInvalid where the controller's author wrote what can't be called.
+    """
+    raw = _json_object(header)
+    controller = fields.object_at(raw, "controller", "target") or {}
+    hook, webhook = text(raw, "hook"), raw.get("webhook")
+    if hook not in HOOKS or not text(controller, "kind") or not text(controller, "name"):
+        raise MalformedCall("the target must name its controller, by kind and name, and one of the hooks " + ", ".join(HOOKS))
+    if not is_object(webhook):
+        raise EndpointInvalid(f"hooks.{hook}.webhook: is missing")
+    try:
+        return _target(raw, controller, webhook)
+    except InvalidSpec as error:
+        raise EndpointInvalid(f"hooks.{hook}: {error}") from error
+
+
+def _json_object(header: bytes) -> JsonObject:
+    try:
+        raw = loads(header)
+    except JSONDecodeError as error:
+        raise MalformedCall("the target is not JSON") from error
+    if not is_object(raw):
+        raise MalformedCall("the target is not a JSON object")
+    return raw
+
+
+def _target(raw: JsonObject, controller: JsonObject, webhook: JsonObject) -> Target:
+    wanted = _wanted_timeout(webhook)
+    return Target(
+        controller=ControllerId(text(controller, "kind"), text(controller, "name")),
+        controller_uid=text(controller, "uid"),
+        hook=text(raw, "hook"),
+        endpoint=resolve(webhook, fields.objects_at(raw, "endpointConfigs", "spec")),
+        timeout_seconds=wanted if wanted > 0 else DEFAULT_TIMEOUT_SECONDS,
+        timeout_is_ignored=wanted <= 0,
+        etag=_etag_policy(webhook),
+    )
+
+
+def _wanted_timeout(webhook: JsonObject) -> float:
+    raw = webhook.get("timeout")
+    if raw is None or raw == "":
+        return DEFAULT_TIMEOUT_SECONDS
+    seconds = seconds_of(raw) if isinstance(raw, str) else None
+    if seconds is None:
+        raise InvalidSpec("webhook.timeout", "must be a duration like 10s or 1m30s")
+    return seconds
+
+
+def _etag_policy(webhook: JsonObject) -> EtagPolicy | None:
+    raw, path = fields.object_at(webhook, "etag", "webhook") or {}, "webhook.etag"
+    if not fields.flag(raw, "enabled", path):
+        return None
+    return EtagPolicy(
+        timeout_seconds=fields.positive_seconds(raw, "cacheTimeoutSeconds", path),
+        cleanup_seconds=fields.positive_seconds(raw, "cacheCleanupSeconds", path),
+    )

@@ -1,0 +1,78 @@
+"""Opens connections to webhooks: only where the operator lets them live, and noting how long each part takes."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from metaloop.hookgateway import steps
+from metaloop.hookgateway.core.address import AddressPolicy
+from metaloop.hookgateway.steps import Steps, current_steps
+
+NAMES_LIVE_SECONDS: Final = 2
+"""How long a resolved name is used again: long enough for one look-up to serve a burst of connections, short enough to follow a Service."""
+
+UNACKNOWLEDGED_MILLISECONDS: Final = 5000
+"""How long the kernel waits for a peer to acknowledge what we sent: a node that vanished says nothing, and is noticed by this."""
+
+
+class AddressRefused(PermissionError):
+    """The operator's policy forbids to connect to this address. An OSError, as the connector collects those of all addresses of a name."""
+
+
+class Dialer(aiohttp.TCPConnector):
+    """aiohttp's connector, bounded by an address policy and marking the steps of the call it dials for.
+
+    The policy stands on the socket factory, the last thing that sees an address before it is connected to: whichever way a host was
+    written or resolved, and however often, that address is the one which is checked.
+    """
+
+    def __init__(self, policy: AddressPolicy, *, keepalive_seconds: float) -> None:
+        super().__init__(
+            limit=0,  # the bulkhead bounds calls: a second, hidden queue here would count as the webhook's time
+            ttl_dns_cache=NAMES_LIVE_SECONDS,
+            keepalive_timeout=keepalive_seconds,
+            socket_factory=lambda address_info: _socket(address_info, policy),
+        )
+
+    async def _resolve_host(self, host: str, port: int, traces: Any = None) -> Any:
+        marked = current_steps.get()
+        marked.mark(steps.DNS_START)
+        found = await super()._resolve_host(host, port, traces)
+        marked.mark(steps.DNS_DONE)
+        return found
+
+    async def _wrap_create_connection(
+        self, *args: Callable[[], ResponseHandler], **kwargs: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        marked, over_tls = current_steps.get(), bool(kwargs.get("ssl"))
+        marked.mark(steps.CONNECT_START)
+        # The loop asks for the protocol when the socket is connected and TLS has yet to begin.
+        connection = await super()._wrap_create_connection(_marking(args[0], marked, over_tls=over_tls), **kwargs)
+        if over_tls:
+            marked.mark(steps.TLS_DONE)
+        return connection
+
+
+def _marking(protocol: Callable[[], ResponseHandler], marked: Steps, *, over_tls: bool) -> Callable[[], ResponseHandler]:
+    def connected() -> ResponseHandler:
+        marked.mark(steps.CONNECT_DONE)
+        if over_tls:
+            marked.mark(steps.TLS_START)
+        return protocol()
+
+    return connected
+
+
+def _socket(address_info: Any, policy: AddressPolicy) -> socket.socket:
+    family, kind, protocol, _, address = address_info
+    if not policy.permits(address[0]):
+        raise AddressRefused("the operator's address policy denies it")
+    opened = socket.socket(family=family, type=kind, proto=protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS)
+    return opened

@@ -1,0 +1,148 @@
+"""The HTTP surface: `POST /v1/call`, health, metrics; each a few lines."""
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from functools import lru_cache
+from hmac import compare_digest
+from typing import Any, Final, TypeVar
+
+from fastapi import FastAPI, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from metaloop.common.errors import MetaloopError
+from metaloop.common.hooks.call import PARENT_HEADER, PATH, REVISION_HEADER, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_to_wire
+from metaloop.hookgateway.call import Call, Gateway
+from metaloop.hookgateway.core.target import parse_target
+from metaloop.hookgateway.core.verdict import verdict_of
+from metaloop.hookgateway.errors import CallRefused, Draining, HookError, RequestTooLarge, WrongToken
+
+REMEMBERED_TARGETS: Final = 1024
+"""How many parsed target headers are kept: one for each hook of each controller, and what is left of their former specs."""
+
+_TARGET = TARGET_HEADER.lower().encode()
+_PARENT = PARENT_HEADER.lower().encode()
+_REVISION = REVISION_HEADER.lower().encode()
+_VERDICT = VERDICT_HEADER.lower().encode()
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+T = TypeVar("T")
+
+
+class CallerLeft(MetaloopError):
+    """The caller closed its connection: there is nobody to answer."""
+
+
+class CallRoute:
+    """`POST /v1/call`, as a bare ASGI application: bytes in, bytes out, and the caller watched for while the webhook thinks."""
+
+    def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int) -> None:
+        self.draining = False
+        """Whether new calls are refused, because this process is about to end."""
+
+        self._gateway = gateway
+        self._token = f"Bearer {token}".encode() if token else b""
+        self._max_request_bytes = max_request_bytes
+        self._target = lru_cache(REMEMBERED_TARGETS)(parse_target)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call."""
+        try:
+            verdict = await self._verdict(dict(scope["headers"]), receive)
+        except CallRefused as refusal:
+            await _send(send, refusal.status, [(b"content-type", b"text/plain"), (b"connection", b"close")], str(refusal).encode())
+        except CallerLeft:
+            pass
+        else:
+            name, body = verdict_to_wire(verdict)
+            await _send(send, 200, [(_VERDICT, name.encode()), (b"content-type", b"application/json")], body)
+
+    async def _verdict(self, headers: dict[bytes, bytes], receive: Receive) -> Verdict:
+        if self.draining:
+            raise Draining("draining: call another gateway")
+        if self._token and not compare_digest(headers.get(b"authorization", b""), self._token):
+            raise WrongToken("wrong token")
+        body = await _body(receive, limit=self._max_request_bytes)
+        try:
+            target = self._target(headers.get(_TARGET, b""))
+        except HookError as error:
+            return verdict_of(error)
+        call = Call(
+            target=target,
+            parent_uid=headers.get(_PARENT, b"").decode("latin-1"),
+            revision=headers.get(_REVISION, b"").decode("latin-1"),
+            traceparent=_traceparent(headers),
+            body=body,
+        )
+        return await _unless_caller_leaves(receive, self._gateway.verdict_on(call))
+
+
+def application(call_route: CallRoute, registry: CollectorRegistry) -> FastAPI:
+    """The ASGI application: calls, probes and metrics."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.router.routes.append(Route(PATH, call_route, methods=["POST"]))
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        return Response("ok")
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        return Response("draining", status_code=503) if call_route.draining else Response("ok")
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    return app
+
+
+def _traceparent(headers: dict[bytes, bytes]) -> str:
+    """The caller's trace context, if it is one: what a webhook is sent must be well-formed, whoever called."""
+    value = headers.get(b"traceparent", b"")
+    return value.decode() if _TRACEPARENT.fullmatch(value) else ""
+
+
+async def _body(receive: Receive, *, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise CallerLeft
+        parts.append(message["body"])
+        size += len(parts[-1])
+        if size > limit:
+            raise RequestTooLarge(f"the request is longer than {limit} bytes")
+        if not message["more_body"]:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _unless_caller_leaves(receive: Receive, call: Coroutine[Any, Any, T]) -> T:
+    """What the call comes to. Raises CallerLeft when its caller goes away: then it has been cancelled, down to the webhook's connection.
+
+    A reconciler that dies gives up its lease on the parent, and the next one may call the same hook at once. Two calls for one parent at
+    a time would break what hooks are promised, so the first must end with its caller and not with its timeout.
+    """
+    async with asyncio.TaskGroup() as group:
+        calling = group.create_task(call)
+        watching = group.create_task(_cancel_when_left(receive, calling))
+        calling.add_done_callback(lambda _: watching.cancel())
+    if calling.cancelled():
+        raise CallerLeft
+    return calling.result()
+
+
+async def _cancel_when_left(receive: Receive, calling: asyncio.Task[Any]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    calling.cancel()
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,121 @@
+"""What the gateway counts: the hook metrics that the original has, and the state of its own defences."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from metaloop.hookgateway import steps
+from metaloop.hookgateway.core.target import HOOKS, Target
+from metaloop.hookgateway.steps import Steps
+
+HOOK_LABELS: Final[tuple[str, ...]] = ("url", "controller_name", "controller_type")
+"""The original's labels. The URL is without its query, where people put tokens."""
+
+METHOD: Final = "post"
+
+_DNS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05)
+_TLS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5)
+_DNS_STEPS: Final = frozenset({steps.DNS_START, steps.DNS_DONE})
+_TLS_STEPS: Final = frozenset({steps.TLS_START, steps.TLS_DONE})
+
+
+class HookMetrics:
+    """The metrics of one kind of hook, under the names and labels that the original gives them."""
+
+    def __init__(self, hook: str, registry: CollectorRegistry) -> None:
+        name = f"metacontroller_{hook}"
+        self.requests = Counter(f"{name}_requests", f"Answered {hook} requests.", (*HOOK_LABELS, "code", "method"), registry=registry)
+        self.duration = Histogram(
+            f"{name}_request_duration_histogram_seconds", f"Time to answer of {hook} requests.", (*HOOK_LABELS, "method"), registry=registry
+        )
+        self.dns = Histogram(
+            f"{name}_dns_duration_histogram_seconds",
+            f"When in a {hook} request the name was resolved.",
+            (*HOOK_LABELS, "event"),
+            buckets=_DNS_BUCKETS,
+            registry=registry,
+        )
+        self.tls = Histogram(
+            f"{name}_tls_duration_histogram_seconds",
+            f"When in a {hook} request TLS was set up.",
+            (*HOOK_LABELS, "event"),
+            buckets=_TLS_BUCKETS,
+            registry=registry,
+        )
+        self.in_flight = Gauge(f"{name}_in_flight_requests", f"Unanswered {hook} requests.", HOOK_LABELS, registry=registry)
+
+
+class Metrics:
+    """Every metric of this process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.hooks = {hook: HookMetrics(hook, registry) for hook in HOOKS}
+        self.verdicts = Counter(
+            "metaloop_hookgateway_verdicts",
+            "Calls by what the reconciler was told; reason says why there was no answer.",
+            ("controller_type", "controller_name", "hook", "verdict", "reason"),
+            registry=registry,
+        )
+        self.circuit = Gauge(
+            "metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",), registry=registry
+        )
+        self.remembered_bytes = Gauge("metaloop_hookgateway_etag_cache_bytes", "What remembered answers take.", registry=registry)
+        self.unfinished_bytes = Gauge("metaloop_hookgateway_unfinished_bytes", "What answers being received take.", registry=registry)
+        self._series: dict[tuple[str, ...], Series] = {}
+
+    def series_of(self, target: Target) -> "Series":
+        """The metrics of this target's hook, ready to be counted on."""
+        labels = (target.hook, target.endpoint.label, target.controller.name, target.controller.kind)
+        series = self._series.get(labels)
+        if series is None:
+            series = self._series[labels] = Series(self.hooks[target.hook], *labels[1:])
+        return series
+
+    def forget_unused_since(self, moment: float) -> None:
+        """Stop exporting the metrics of hooks that were last called before then."""
+        for labels in [labels for labels, series in self._series.items() if series.used_at < moment]:
+            self._series.pop(labels).remove()
+
+
+class Series:
+    """The metrics of one hook of one controller at one URL. What prometheus_client looks up by labels is looked up once."""
+
+    def __init__(self, hook: HookMetrics, *labels: str) -> None:
+        self.used_at = 0.0
+        self._hook = hook
+        self._labels = labels
+        self._in_flight = hook.in_flight.labels(*labels)
+        self._duration = hook.duration.labels(*labels, METHOD)
+        self._by_code: dict[int, Counter] = {}
+
+    @contextmanager
+    def in_flight(self, *, now: float) -> Iterator[None]:
+        """Count a request as unanswered while this scope lasts."""
+        self.used_at = now
+        self._in_flight.inc()
+        try:
+            yield
+        finally:
+            self._in_flight.dec()
+
+    def answered(self, status: int, steps_of_call: Steps) -> None:
+        """Count an answer. Like the original, nothing is counted of a request that had none."""
+        requests = self._by_code.get(status)
+        if requests is None:
+            requests = self._by_code[status] = self._hook.requests.labels(*self._labels, str(status), METHOD)
+        requests.inc()
+        self._duration.observe(steps_of_call.elapsed())
+        for step, seconds in steps_of_call.marks:
+            if step in _DNS_STEPS:
+                self._hook.dns.labels(*self._labels, step).observe(seconds)
+            elif step in _TLS_STEPS:
+                self._hook.tls.labels(*self._labels, step).observe(seconds)
+
+    def remove(self) -> None:
+        """Take every series with these labels out of the registry."""
+        hook, names = self._hook, dict(zip(HOOK_LABELS, self._labels, strict=True))
+        for metric in (hook.requests, hook.duration, hook.dns, hook.tls, hook.in_flight):
+            metric.remove_by_labels(names)

@@ -1,0 +1,49 @@
+"""The connections to one endpoint with one set of credentials, closed as soon as nobody needs them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+
+from metaloop.hookgateway.core.connection import Credentials
+from metaloop.hookgateway.dial import Dialer
+from metaloop.hookgateway.tls import context_for
+
+NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+"""One timeout bounds the whole call, from outside."""
+
+
+class Pool:
+    """Keep-alive connections. Once retired, it takes no more calls, and closes when those in flight are over: none of them is cut."""
+
+    def __init__(self, dialer: Dialer, credentials: Credentials, *, over_tls: bool, proxy_from_environment: bool) -> None:
+        self.credentials = credentials
+        self.tls = context_for(credentials) if over_tls or credentials.concern_tls else None
+        self._session = aiohttp.ClientSession(
+            connector=dialer,
+            cookie_jar=aiohttp.DummyCookieJar(),  # nothing that a webhook sets may come back at the next parent's call
+            timeout=NO_TIMEOUT,
+            auto_decompress=False,
+            trust_env=proxy_from_environment,
+        )
+        self._calls = 0
+        self._retired = False
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """The session, which stays open at least until this scope ends."""
+        self._calls += 1
+        try:
+            yield self._session
+        finally:
+            self._calls -= 1
+            await self._close_if_idle()
+
+    async def retire(self) -> None:
+        """Close idle connections now, and the others as their calls end."""
+        self._retired = True
+        await self._close_if_idle()
+
+    async def _close_if_idle(self) -> None:
+        if self._retired and not self._calls:
+            await self._session.close()

@@ -1,0 +1,39 @@
+"""When each step of one call happened: name resolution, connect, TLS, first byte, body; for metrics and spans."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from time import monotonic
+
+DNS_START = "dns_start"
+DNS_DONE = "dns_done"
+CONNECT_START = "connect_start"
+CONNECT_DONE = "connect_done"
+TLS_START = "tls_handshake_start"
+TLS_DONE = "tls_handshake_done"
+FIRST_BYTE = "first_byte"
+BODY_DONE = "body_done"
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of one call so far, in their order, each with the seconds since the call began."""
+
+    began_at: float = field(default_factory=monotonic)
+    marks: list[tuple[str, float]] = field(default_factory=list)
+
+    def mark(self, step: str) -> None:
+        """Note that this step is happening now."""
+        self.marks.append((step, monotonic() - self.began_at))
+
+    def elapsed(self) -> float:
+        """Seconds since the call began."""
+        return monotonic() - self.began_at
+
+    @property
+    def shows_stale_connection(self) -> bool:
+        """Whether the call went out on a connection that had been idle, and nothing came back on it."""
+        return not self.marks
+
+
+current_steps: ContextVar[Steps] = ContextVar("current_steps")
+"""The steps of the call that this task is making: the connector, which knows nothing of calls, marks them here."""

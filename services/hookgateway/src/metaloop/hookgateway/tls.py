@@ -1,0 +1,80 @@
+"""Credentials to a TLS context: TLS 1.2 or newer, names verified always, and no way to say otherwise."""
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from metaloop.hookgateway.core.connection import Credentials
+from metaloop.hookgateway.errors import CredentialsInvalid
+
+
+def context_for(credentials: Credentials) -> ssl.SSLContext:
+    """A context that trusts the given CA bundle, or else the system's roots, and shows the client certificate if there is one.
+
+    Raises CredentialsInvalid for a bundle without certificate, and for a certificate and key that are none or don't belong together.
+    """
+    if not credentials.concern_tls:
+        return _plain_context()
+    context = _new_context()
+    _trust(context, credentials.ca_pem)
+    if credentials.certificate_pem:
+        _identify(context, credentials)
+    return context
+
+
+@cache
+def _plain_context() -> ssl.SSLContext:
+    """The one context of all endpoints without credentials: reading the system's roots takes tens of milliseconds."""
+    context = _new_context()
+    _trust(context, None)
+    return context
+
+
+def _new_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies certificate and host name
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _trust(context: ssl.SSLContext, ca_pem: str | None) -> None:
+    if ca_pem is None:
+        context.load_default_certs()
+        return
+    try:
+        context.load_verify_locations(cadata=ca_pem)
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsInvalid(f"caBundle holds no valid PEM certificate: {error}") from error
+
+
+def _identify(context: ssl.SSLContext, credentials: Credentials) -> None:
+    try:
+        with _readable(credentials.certificate_pem + b"\n" + credentials.private_key_pem) as path:
+            context.load_cert_chain(path, password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsInvalid(f"clientTLS holds no certificate with its private key: {error}") from error
+
+
+def _no_password() -> str:
+    """Asked for when a key is encrypted: without it, OpenSSL would ask at the terminal, and wait."""
+    raise ValueError("the private key is encrypted")
+
+
+@contextmanager
+def _readable(pem: bytes) -> Iterator[str]:
+    """A path that OpenSSL, which reads keys from files only, can read these bytes from: in memory where the system can, never left behind."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, pem)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.NamedTemporaryFile() as file:  # created 0600
+        file.write(pem)
+        file.flush()
+        yield file.name
