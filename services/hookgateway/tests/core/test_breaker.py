@@ -38,7 +38,7 @@ def test_one_success_starts_the_count_again():
 
 
 def test_open_circuit_lets_nobody_through_and_says_how_long():
-    assert opened().ask(now=0.25) == Wait(0.75) or opened().ask(now=0.25) == Wait(1.0)
+    assert opened().ask(now=0.25) == Wait(0.75)
 
 
 def test_after_its_time_one_probe_goes_out_and_everybody_else_waits():
@@ -110,9 +110,9 @@ def test_calls_from_before_the_circuit_opened_neither_close_it_nor_keep_it_open(
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Calls begin and end in any order; at most one of them is ever a probe, and a breaker never locks up."""
+    """Calls begin and end in any order; at most one of them is ever a probe."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.breaker = Breaker(RULES)
         self.now = 0.0
@@ -144,14 +144,15 @@ class AnyOrder(RuleBasedStateMachine):
     def at_most_one_probe_is_out(self):
         assert sum(permit.is_probe for permit in self.out) <= 1
 
-    @invariant()
-    def somebody_gets_through_in_the_end(self):
-        if not self.out:
-            assert isinstance(self.breaker.ask(now=self.now + RULES.longest_seconds), Permit) or self.breaker.state is State.HALF_OPEN
-
     def teardown(self):
+        """Once all calls have ended, somebody gets through: a breaker never locks up."""
         for permit in self.out:
             self.breaker.abandoned(permit)
+
+        assert isinstance(self.breaker.ask(now=self.now + RULES.longest_seconds), Permit)
+
+
+TestAnyOrder = AnyOrder.TestCase
 
 
 def test_a_controller_has_so_many_places_and_no_more():

@@ -3,6 +3,7 @@
 import gzip
 import html
 import json
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -42,7 +43,7 @@ def test_bytes_that_are_no_text_do_no_harm():
 
 
 @pytest.mark.parametrize("spelling", [str, lambda value: json.dumps(value)[1:-1], html.escape, lambda value: quote(value, safe="")])
-def test_secret_that_a_webhook_echoes_is_masked_however_it_spells_it(spelling):
+def test_secret_that_a_webhook_echoes_is_masked_however_it_spells_it(spelling: Callable[[str], str]):
     secret = "p\"a/s&s'w<o>rd é"
 
     assert shown(f"your password {spelling(secret)} is wrong", secret) == "your password *** is wrong"

@@ -117,7 +117,7 @@ def test_answer_larger_than_the_cache_is_not_remembered_and_drives_nobody_out():
 class AnyUse(RuleBasedStateMachine):
     """Whatever is done with a cache, it holds no more than it may."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.cache = EtagCache(3000)
         self.now = 0.0

@@ -103,7 +103,7 @@ def test_retry_after_is_never_a_reason_to_fail_or_to_loop(retry_after: str):
 @pytest.mark.parametrize(
     ("status", "alive"), [(200, True), (304, True), (404, True), (429, True), (500, True), (502, False), (503, False), (504, False)]
 )
-def test_only_what_stands_in_for_a_missing_webhook_counts_against_the_endpoint(status: int, alive: bool):
+def test_only_what_stands_in_for_a_missing_webhook_counts_against_the_endpoint(status: int, *, alive: bool):
     assert is_sign_of_life(status) is alive
 
 

@@ -8,6 +8,7 @@ A job says *that* a parent should be looked at, never what happened to it: who t
 - **at least once**: a mark is never lost, whichever process dies: workers' jobs come back, and a watcher that starts marks every parent.
 """
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -75,8 +76,14 @@ class Job:
         return cls(key=JobKey.from_wire(raw["key"]), shard=raw["shard"], reason=raw["reason"], traceparent=raw["traceparent"])
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9~:@+-][A-Za-z0-9_~:@+-]*")
+"""What needs no escaping: nearly every name, told apart in a tenth of the time that escaping takes."""
+
+
 def subject_token(text: str) -> str:
     """`text` as one token of a subject: dots, spaces, wildcards and control characters escaped as %XX; empty text is `_`."""
+    if _PLAIN.fullmatch(text):
+        return text
     return quote(text, safe=":@+-").replace(".", "%2E") if text else "_"
 
 

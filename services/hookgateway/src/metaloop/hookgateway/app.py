@@ -1,41 +1,56 @@
-"""The composition root: builds the gateway and its server, and ties their lifetimes together."""
+"""The composition root: builds the gateway from its settings, and ties its parts' lifetimes together."""
 
 import asyncio
-import signal
-import socket
-import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from time import monotonic
+from typing import Final
 
-import structlog
-import uvicorn
-from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
-
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.errors import InvalidKubeconfig
+from metaloop.common.service import Service
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Gateway, Limits
 from metaloop.hookgateway.core.breaker import ByteBudget, Rules
 from metaloop.hookgateway.core.etag import EtagCache
-from metaloop.hookgateway.endpoints import CallRoute, application
+from metaloop.hookgateway.credentials import CredentialStore
+from metaloop.hookgateway.endpoints import CallRoute
+from metaloop.hookgateway.follow import Follow, following, without_cluster
 from metaloop.hookgateway.metrics import Metrics
 from metaloop.hookgateway.settings import Settings
 from metaloop.hookgateway.webhook import Transport
 
-log = structlog.get_logger()
+COLLECT_SECONDS: Final = 1.0
+"""How often what is past its time is dropped: the finest that cacheCleanupSeconds can ask for."""
+
+log = get_logger()
 
 
-async def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then until the calls in flight are over."""
-    metrics = Metrics(CollectorRegistry())
-    gateway = build_gateway(settings, metrics)
-    call_route = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes)
-    server = Server(server_config(settings, application(call_route, metrics.registry)))
+@asynccontextmanager
+async def build(service: Service, settings: Settings) -> AsyncIterator[None]:
+    """The gateway, part of the service for as long as the block lasts."""
+    async with AsyncExitStack() as stack:
+        credentials = CredentialStore(await cluster(stack, settings.kubeconfig))
+        gateway = gateway_of(settings, credentials)
+        stack.push_async_callback(gateway.close)
+        calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
+        calls.mount(service.app)
+        service.run("credentials", credentials.run)
+        service.run("collect", lambda: keep_collecting(gateway, idle_seconds=settings.idle_endpoint_seconds))
+        service.on_drain("calls", calls.finished)
+        yield
+
+
+async def cluster(stack: AsyncExitStack, kubeconfig: str) -> Follow:
+    """How to follow Secrets and ConfigMaps. Without a cluster the gateway serves what needs none of them."""
     try:
-        await serve(server, call_route, listening_socket(settings))
-    finally:
-        await gateway.close()
+        return following(await stack.enter_async_context(KubeClient.connect(kubeconfig)))
+    except InvalidKubeconfig as problem:
+        log.warning("credentials.no_cluster", **{fields.ERROR: str(problem)})
+        return without_cluster(str(problem))
 
 
-def build_gateway(settings: Settings, metrics: Metrics) -> Gateway:
+def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
     """The gateway as the settings want it."""
     transport = Transport(
         addresses=settings.address_policy,
@@ -54,58 +69,11 @@ def build_gateway(settings: Settings, metrics: Metrics) -> Gateway:
         put_off_seconds=settings.calls_put_off_seconds,
         max_response_bytes=settings.max_response_bytes,
     )
-    return Gateway(transport, limits=limits, cache=EtagCache(settings.etag_cache_bytes), metrics=metrics)
+    return Gateway(transport, limits=limits, cache=EtagCache(settings.etag_cache_bytes), credentials=credentials, metrics=Metrics())
 
 
-def server_config(settings: Settings, app: FastAPI) -> uvicorn.Config:
-    """How uvicorn serves it."""
-    return uvicorn.Config(
-        app,
-        http="httptools",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=int(settings.drain_seconds),
-        ssl_certfile=settings.gateway_tls_cert_file or None,
-        ssl_keyfile=settings.gateway_tls_key_file or None,
-        ssl_ca_certs=settings.gateway_client_ca_file or None,
-        ssl_cert_reqs=ssl.CERT_REQUIRED if settings.gateway_client_ca_file else ssl.CERT_NONE,
-    )
-
-
-def listening_socket(settings: Settings) -> socket.socket:
-    """The socket to serve on; with `reuse_port`, one of several processes that share the port."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if settings.reuse_port:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listening.bind((settings.host, settings.port))
-    return listening
-
-
-class Server(uvicorn.Server):
-    """uvicorn without its own idea of signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to this service."""
-        yield
-
-
-async def serve(server: Server, call_route: CallRoute, listening: socket.socket) -> None:
-    """Serve until a signal; from then on refuse new calls, and let those in flight end."""
-
-    def drain() -> None:
-        call_route.draining = True
-        server.should_exit = True
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, drain)
-    log.info("service.started", host=listening.getsockname()[0], port=listening.getsockname()[1])
-    await server.serve(sockets=[listening])
-    log.info("service.stopped")
+async def keep_collecting(gateway: Gateway, *, idle_seconds: float) -> None:
+    """Drop what is past its time, until cancelled."""
+    while True:
+        await asyncio.sleep(COLLECT_SECONDS)
+        await gateway.collect(unused_since=monotonic() - idle_seconds)

@@ -1,4 +1,4 @@
-"""One hook call from the target to the verdict, and the page to read first: admit, ask, judge, remember."""
+"""One hook call from the target to the verdict, and the page to read first: admit, identify, ask, judge, remember."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,16 +9,17 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-import structlog
-
-from metaloop.common.hooks.call import Accepted, Verdict
+from metaloop.common.hooks.call import Accepted, Rejected, Throttled, Verdict
 from metaloop.common.job import ControllerId
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.telemetry.traces import Span, span
 from metaloop.hookgateway.core.breaker import Bulkhead
-from metaloop.hookgateway.core.connection import NO_CREDENTIALS, Credentials
+from metaloop.hookgateway.core.credentials import NO_CREDENTIALS, Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.etag import EtagCache, EtagPolicy, Question, Remembered
 from metaloop.hookgateway.core.target import Target
 from metaloop.hookgateway.core.verdict import Answer, judge, verdict_of
+from metaloop.hookgateway.credentials import CredentialStore
 from metaloop.hookgateway.errors import ControllerBusy, HookError
 from metaloop.hookgateway.metrics import Metrics
 from metaloop.hookgateway.steps import Steps, current_steps
@@ -27,7 +28,7 @@ from metaloop.hookgateway.webhook import Transport, Webhook
 INFLATED_ASIDE_BYTES: Final = 4096
 """A compressed body larger than this is judged in a thread: it may grow a thousandfold, and other calls shall not wait for that."""
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +61,11 @@ class Limits:
 class Gateway:
     """Makes calls, and keeps what outlives them: webhooks with their circuits, remembered answers, each controller's places."""
 
-    def __init__(self, transport: Transport, *, limits: Limits, cache: EtagCache, metrics: Metrics) -> None:
+    def __init__(self, transport: Transport, *, limits: Limits, cache: EtagCache, credentials: CredentialStore, metrics: Metrics) -> None:
         self._transport = transport
         self._limits = limits
         self._cache = cache
+        self._credentials = credentials
         self._metrics = metrics
         self._webhooks: dict[Endpoint, Webhook] = {}
         self._bulkheads: dict[ControllerId, Bulkhead] = {}
@@ -71,17 +73,34 @@ class Gateway:
 
     async def verdict_on(self, call: Call) -> Verdict:
         """What the reconciler is told. Cancelling this ends the call to the webhook and closes its connection."""
-        credentials = NO_CREDENTIALS
-        try:
-            with self._place_for(call.target.controller):
-                return await self._asked(call, credentials)
-        except HookError as error:
-            return verdict_of(error, secrets=credentials.secrets)
+        target = call.target
+        with span(f"hook {target.hook}", traceparent=call.traceparent, attributes=_attributes(target)) as spanned:
+            verdict = await self._admitted(call, Steps(spanned))
+            self._note(verdict, target, spanned)
+        return verdict
 
     async def close(self) -> None:
         """Close every connection, now or as its call ends."""
         for webhook in self._webhooks.values():
             await webhook.close()
+
+    async def collect(self, *, unused_since: float) -> None:
+        """Free what is past its time: remembered answers, and what belongs to endpoints that were last called before that moment."""
+        self._cache.collect(now=monotonic())
+        self._credentials.forget_unused_since(unused_since)
+        self._metrics.forget_unused_since(unused_since)
+        for webhook in [webhook for webhook in self._webhooks.values() if webhook.used_at < unused_since]:
+            del self._webhooks[webhook.endpoint]
+            await webhook.close()
+
+    async def _admitted(self, call: Call, steps: Steps) -> Verdict:
+        credentials = NO_CREDENTIALS
+        try:
+            with self._place_for(call.target.controller):
+                credentials = await self._credentials.credentials_of(call.target.endpoint.connection)
+                return await self._asked(call, credentials, steps)
+        except HookError as error:
+            return verdict_of(error, secrets=credentials.secrets)
 
     @contextmanager
     def _place_for(self, controller: ControllerId) -> Iterator[None]:
@@ -95,30 +114,29 @@ class Gateway:
             if not bulkhead.in_flight:
                 del self._bulkheads[controller]
 
-    async def _asked(self, call: Call, credentials: Credentials) -> Verdict:
+    async def _asked(self, call: Call, credentials: Credentials, steps: Steps) -> Verdict:
         question = call.question
         sent = None if question is None else self._cache.answer_to(question, now=monotonic())
-        answer = await self._answer(call, credentials, sent)
+        answer = await self._answer(call, _headers(credentials, sent, steps.span.traceparent), credentials, steps)
         verdict = await self._judged(answer, sent, credentials)
         if question is not None and isinstance(verdict, Accepted):
             self._cache.remember(question, etag=answer.etag, body=verdict.body, policy=call.target.etag or EtagPolicy(), now=monotonic())
         return verdict
 
-    async def _answer(self, call: Call, credentials: Credentials, sent: Remembered | None) -> Answer:
-        target, marked = call.target, Steps()
-        current_steps.set(marked)
+    async def _answer(self, call: Call, headers: dict[str, str], credentials: Credentials, steps: Steps) -> Answer:
+        target = call.target
+        current_steps.set(steps)
         series = self._metrics.series_of(target)
-        with series.in_flight(now=marked.began_at):
+        with series.in_flight(now=steps.began_at):
             answer = await self._webhook_at(target.endpoint).send(
-                call.body, headers=_headers(call, credentials, sent), credentials=credentials, timeout_seconds=target.timeout_seconds
+                call.body, headers=headers, credentials=credentials, timeout_seconds=target.timeout_seconds
             )
-        series.answered(answer.status, marked)
+        series.answered(answer.status, steps)
         return answer
 
     async def _judged(self, answer: Answer, sent: Remembered | None, credentials: Credentials) -> Verdict:
-        judging = partial(
-            judge, answer, sent=sent, now=datetime.now(UTC), limit=self._limits.max_response_bytes, secrets=credentials.secrets
-        )
+        limit = self._limits.max_response_bytes
+        judging = partial(judge, answer, sent=sent, now=datetime.now(UTC), limit=limit, secrets=credentials.secrets)
         if answer.coding and len(answer.body) > INFLATED_ASIDE_BYTES:
             return await asyncio.to_thread(judging)
         return judging()
@@ -129,14 +147,28 @@ class Gateway:
             webhook = self._webhooks[endpoint] = Webhook(endpoint, self._transport)
         return webhook
 
+    def _note(self, verdict: Verdict, target: Target, spanned: Span) -> None:
+        """Count the verdict, and make known why there is no answer."""
+        name = type(verdict).__name__
+        self._metrics.count_verdict(target, name, verdict.reason if isinstance(verdict, Rejected) else "")
+        spanned.set(fields.VERDICT, name)
+        if isinstance(verdict, Rejected):
+            spanned.fail(verdict.message)
+            told = {fields.REASON: verdict.reason, fields.ERROR: verdict.message}
+            log.warning("hook.rejected", **_attributes(target), **told)
 
-def _headers(call: Call, credentials: Credentials, sent: Remembered | None) -> dict[str, str]:
+
+def _attributes(target: Target) -> dict[str, str]:
+    return {fields.CONTROLLER: str(target.controller), fields.HOOK: target.hook, fields.ENDPOINT: target.endpoint.label}
+
+
+def _headers(credentials: Credentials, sent: Remembered | None, traceparent: str) -> dict[str, str]:
     """What only this request says in its headers."""
     headers: dict[str, str] = {}
     if credentials.authorization is not None:
         headers["Authorization"] = credentials.authorization
     if sent is not None:
         headers["If-None-Match"] = sent.etag
-    if call.traceparent:
-        headers["traceparent"] = call.traceparent
+    if traceparent:
+        headers["traceparent"] = traceparent
     return headers

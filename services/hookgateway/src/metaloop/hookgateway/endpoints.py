@@ -1,4 +1,4 @@
-"""The HTTP surface: `POST /v1/call`, health, metrics; each a few lines."""
+"""The HTTP surface: `POST /v1/call`; probes and metrics are every service's own."""
 
 import asyncio
 import re
@@ -7,9 +7,7 @@ from functools import lru_cache
 from hmac import compare_digest
 from typing import Any, Final, TypeVar
 
-from fastapi import FastAPI, Response
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -39,17 +37,40 @@ class CallerLeft(MetaloopError):
 class CallRoute:
     """`POST /v1/call`, as a bare ASGI application: bytes in, bytes out, and the caller watched for while the webhook thinks."""
 
-    def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int) -> None:
-        self.draining = False
-        """Whether new calls are refused, because this process is about to end."""
-
+    def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int, stopping: asyncio.Event) -> None:
         self._gateway = gateway
+        self._stopping = stopping
+        """Set when this process is about to end: from then on, new calls are refused."""
+
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        """Set while no call is in flight."""
+
+        self._idle.set()
         self._token = f"Bearer {token}".encode() if token else b""
         self._max_request_bytes = max_request_bytes
         self._target = lru_cache(REMEMBERED_TARGETS)(parse_target)
 
+    def mount(self, app: FastAPI) -> None:
+        """Serve calls on this application."""
+        app.router.routes.insert(0, Route(PATH, self, methods=["POST"]))
+
+    async def finished(self) -> None:
+        """Wait until no call is in flight."""
+        await self._idle.wait()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             verdict = await self._verdict(dict(scope["headers"]), receive)
         except CallRefused as refusal:
@@ -61,7 +82,7 @@ class CallRoute:
             await _send(send, 200, [(_VERDICT, name.encode()), (b"content-type", b"application/json")], body)
 
     async def _verdict(self, headers: dict[bytes, bytes], receive: Receive) -> Verdict:
-        if self.draining:
+        if self._stopping.is_set():
             raise Draining("draining: call another gateway")
         if self._token and not compare_digest(headers.get(b"authorization", b""), self._token):
             raise WrongToken("wrong token")
@@ -78,26 +99,6 @@ class CallRoute:
             body=body,
         )
         return await _unless_caller_leaves(receive, self._gateway.verdict_on(call))
-
-
-def application(call_route: CallRoute, registry: CollectorRegistry) -> FastAPI:
-    """The ASGI application: calls, probes and metrics."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.router.routes.append(Route(PATH, call_route, methods=["POST"]))
-
-    @app.get("/healthz")
-    async def healthz() -> Response:
-        return Response("ok")
-
-    @app.get("/readyz")
-    async def readyz() -> Response:
-        return Response("draining", status_code=503) if call_route.draining else Response("ok")
-
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-    return app
 
 
 def _traceparent(headers: dict[bytes, bytes]) -> str:

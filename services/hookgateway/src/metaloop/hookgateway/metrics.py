@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Histogram
 
+from metaloop.common.telemetry import metrics
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.target import HOOKS, Target
 from metaloop.hookgateway.steps import Steps
@@ -24,46 +25,44 @@ _TLS_STEPS: Final = frozenset({steps.TLS_START, steps.TLS_DONE})
 class HookMetrics:
     """The metrics of one kind of hook, under the names and labels that the original gives them."""
 
-    def __init__(self, hook: str, registry: CollectorRegistry) -> None:
+    def __init__(self, hook: str) -> None:
         name = f"metacontroller_{hook}"
-        self.requests = Counter(f"{name}_requests", f"Answered {hook} requests.", (*HOOK_LABELS, "code", "method"), registry=registry)
-        self.duration = Histogram(
-            f"{name}_request_duration_histogram_seconds", f"Time to answer of {hook} requests.", (*HOOK_LABELS, "method"), registry=registry
+        self.requests = metrics.counter(f"{name}_requests", f"Answered {hook} requests.", (*HOOK_LABELS, "code", "method"))
+        self.duration = metrics.histogram(
+            f"{name}_request_duration_histogram_seconds",
+            f"Time to answer of {hook} requests.",
+            (*HOOK_LABELS, "method"),
+            buckets=Histogram.DEFAULT_BUCKETS,
         )
-        self.dns = Histogram(
+        self.dns = metrics.histogram(
             f"{name}_dns_duration_histogram_seconds",
-            f"When in a {hook} request the name was resolved.",
+            f"When in a {hook} request its name resolved.",
             (*HOOK_LABELS, "event"),
             buckets=_DNS_BUCKETS,
-            registry=registry,
         )
-        self.tls = Histogram(
+        self.tls = metrics.histogram(
             f"{name}_tls_duration_histogram_seconds",
             f"When in a {hook} request TLS was set up.",
             (*HOOK_LABELS, "event"),
             buckets=_TLS_BUCKETS,
-            registry=registry,
         )
-        self.in_flight = Gauge(f"{name}_in_flight_requests", f"Unanswered {hook} requests.", HOOK_LABELS, registry=registry)
+        self.in_flight = metrics.gauge(f"{name}_in_flight_requests", f"Unanswered {hook} requests.", HOOK_LABELS)
+
+
+_HOOKS: Final = {hook: HookMetrics(hook) for hook in HOOKS}
+
+_verdicts = metrics.counter(
+    "metaloop_hookgateway_verdicts",
+    "Calls by what the reconciler was told; reason says why there was no answer.",
+    ("controller_type", "controller_name", "hook", "verdict", "reason"),
+)
+_circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
 
 
 class Metrics:
-    """Every metric of this process."""
+    """What one gateway counts."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.registry = registry
-        self.hooks = {hook: HookMetrics(hook, registry) for hook in HOOKS}
-        self.verdicts = Counter(
-            "metaloop_hookgateway_verdicts",
-            "Calls by what the reconciler was told; reason says why there was no answer.",
-            ("controller_type", "controller_name", "hook", "verdict", "reason"),
-            registry=registry,
-        )
-        self.circuit = Gauge(
-            "metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",), registry=registry
-        )
-        self.remembered_bytes = Gauge("metaloop_hookgateway_etag_cache_bytes", "What remembered answers take.", registry=registry)
-        self.unfinished_bytes = Gauge("metaloop_hookgateway_unfinished_bytes", "What answers being received take.", registry=registry)
+    def __init__(self) -> None:
         self._series: dict[tuple[str, ...], Series] = {}
 
     def series_of(self, target: Target) -> "Series":
@@ -71,8 +70,13 @@ class Metrics:
         labels = (target.hook, target.endpoint.label, target.controller.name, target.controller.kind)
         series = self._series.get(labels)
         if series is None:
-            series = self._series[labels] = Series(self.hooks[target.hook], *labels[1:])
+            series = self._series[labels] = Series(_HOOKS[target.hook], *labels[1:])
         return series
+
+    def count_verdict(self, target: Target, verdict: str, reason: str) -> None:
+        """Count what the reconciler was told."""
+        controller = target.controller
+        _verdicts.labels(controller.kind, controller.name, target.hook, verdict, reason).inc()
 
     def forget_unused_since(self, moment: float) -> None:
         """Stop exporting the metrics of hooks that were last called before then."""
@@ -116,6 +120,7 @@ class Series:
 
     def remove(self) -> None:
         """Take every series with these labels out of the registry."""
-        hook, names = self._hook, dict(zip(HOOK_LABELS, self._labels, strict=True))
+        hook = self._hook
+        names: dict[str, str] = dict(zip(HOOK_LABELS, self._labels, strict=True))
         for metric in (hook.requests, hook.duration, hook.dns, hook.tls, hook.in_flight):
             metric.remove_by_labels(names)

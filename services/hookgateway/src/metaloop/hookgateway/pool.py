@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from metaloop.hookgateway.core.connection import Credentials
+from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.tls import context_for
 

@@ -4,8 +4,9 @@ from ipaddress import ip_network
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
+from metaloop.common.settings import KubeSettings, Listener, ServiceSettings
 from metaloop.hookgateway.core.address import AddressPolicy, Network
 
 Networks = Annotated[tuple[Network, ...], NoDecode]
@@ -14,22 +15,13 @@ METADATA_NETWORKS = "169.254.0.0/16,fe80::/10,fd00:ec2::254/128"
 """Link-local addresses, where clouds serve the credentials of a machine to whoever asks from it, and the one that EC2 uses with IPv6."""
 
 
-class Settings(BaseSettings):
+class Settings(ServiceSettings, KubeSettings):
     """What can be set; each field is the environment variable METALOOP_<NAME>."""
 
-    model_config = SettingsConfigDict(env_prefix="METALOOP_", frozen=True, extra="ignore")
-
-    log_level: str = Field(default="info", description="The least level that is logged: debug, info, warning or error.")
-    log_format: str = Field(default="json", description="json for machines, console for people.")
-    host: str = Field(
-        default="127.0.0.1", description="The address to listen on. Loopback, so that a gateway is never open to others by accident."
-    )
     port: int = Field(default=8083, ge=0, le=65535, description="The port for calls, probes and metrics; 0 takes a free one.")
     reuse_port: bool = Field(
         default=False, description="Whether several gateway processes share the port. Off, so that a second one started by mistake fails."
     )
-    otlp_endpoint: str = Field(default="", description="Where to send traces (OTLP over HTTP); empty for none.")
-    kubeconfig: str = Field(default="", description="How to reach the API server for Secrets and ConfigMaps; empty for the usual places.")
 
     gateway_token: str = Field(default="", repr=False, description="What reconcilers must show as a bearer token; empty lets everybody in.")
     gateway_tls_cert_file: str = Field(default="", description="The certificate chain (PEM) to serve HTTPS with; empty serves HTTP.")
@@ -77,9 +69,6 @@ class Settings(BaseSettings):
     idle_endpoint_seconds: float = Field(
         default=900.0, gt=0, description="After how long without a call an endpoint's connections, circuit and metrics are dropped."
     )
-    drain_seconds: float = Field(
-        default=6.0, ge=0, description="How long calls in flight may take to end after SIGTERM; then they are cut off."
-    )
 
     @field_validator("allowed_cidrs", "denied_cidrs", mode="before")
     @classmethod
@@ -87,6 +76,18 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         return tuple(ip_network(text.strip(), strict=False) for text in value.split(",") if text.strip())
+
+    @property
+    def listener(self) -> Listener:
+        """How the gateway is served."""
+        return Listener(
+            host=self.host,
+            port=self.port,
+            reuse_port=self.reuse_port,
+            certificate_file=self.gateway_tls_cert_file,
+            key_file=self.gateway_tls_key_file,
+            client_ca_file=self.gateway_client_ca_file,
+        )
 
     @property
     def address_policy(self) -> AddressPolicy:

@@ -4,6 +4,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import monotonic
 
+from metaloop.common.telemetry.traces import Span
+
 DNS_START = "dns_start"
 DNS_DONE = "dns_done"
 CONNECT_START = "connect_start"
@@ -18,12 +20,14 @@ BODY_DONE = "body_done"
 class Steps:
     """The steps of one call so far, in their order, each with the seconds since the call began."""
 
+    span: Span
     began_at: float = field(default_factory=monotonic)
     marks: list[tuple[str, float]] = field(default_factory=list)
 
     def mark(self, step: str) -> None:
         """Note that this step is happening now."""
         self.marks.append((step, monotonic() - self.began_at))
+        self.span.event(step)
 
     def elapsed(self) -> float:
         """Seconds since the call began."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from metaloop.hookgateway.core.connection import Credentials
+from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.errors import CredentialsInvalid
 
 

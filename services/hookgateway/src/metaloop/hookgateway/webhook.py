@@ -10,15 +10,15 @@ from time import monotonic
 from typing import Final
 
 import aiohttp
-import structlog
 from multidict import CIMultiDict
 from yarl import URL
 
-from metaloop.hookgateway import steps
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.hookgateway import steps, metrics
 from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.core.breaker import Breaker, ByteBudget, Permit, RetryBudget, Rules, Wait
 from metaloop.hookgateway.core.coding import ACCEPTED
-from metaloop.hookgateway.core.connection import Credentials
+from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer, is_sign_of_life
 from metaloop.hookgateway.dial import AddressRefused, Dialer
@@ -46,7 +46,7 @@ AWAITED: Final = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTE
 """The headers of every request."""
 
 
-log = structlog.get_logger()
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,9 @@ class Webhook:
     def __init__(self, endpoint: Endpoint, transport: Transport) -> None:
         self.endpoint = endpoint
         self.breaker = Breaker(transport.breaker_rules)
+        self.used_at = monotonic()
+        """When it was last called."""
+
         self._transport = transport
         self._retries = RetryBudget()
         self._url = URL(endpoint.url, encoded=True)
@@ -75,6 +78,7 @@ class Webhook:
 
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unjudged, whole within the timeout; raises the HookError that says why there is none."""
+        self.used_at = monotonic()
         permit = self._permit()
         try:
             async with asyncio.timeout(timeout_seconds):

@@ -9,6 +9,7 @@ metaloop.held.<shard>            watcher -> all workers, when it starts: who hol
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from metaloop.common.job import JobKey, subject_token
@@ -61,16 +62,19 @@ class Renewal:
         return cls(worker=worker, slots=slots, leases=[HeldLease(JobKey.from_wire(key), lease) for key, lease in leases])
 
 
+@lru_cache
 def claim_subject(shard: str) -> str:
     """Where workers ask for leases."""
     return f"metaloop.claim.{subject_token(shard)}"
 
 
+@lru_cache
 def renew_subject(shard: str) -> str:
     """Where workers renew leases."""
     return f"metaloop.renew.{subject_token(shard)}"
 
 
+@lru_cache
 def outcome_subject(shard: str) -> str:
     """Where workers report how a sync ended."""
     return f"metaloop.outcome.{subject_token(shard)}"
@@ -78,7 +82,12 @@ def outcome_subject(shard: str) -> str:
 
 def done_subject(shard: str, lease: str) -> str:
     """Where the server's receipt for the job of `lease` goes; `*` as lease stands for all of them."""
-    return f"metaloop.done.{subject_token(shard)}.{lease}"
+    return f"{_done_prefix(shard)}{lease}"
+
+
+@lru_cache
+def _done_prefix(shard: str) -> str:
+    return f"metaloop.done.{subject_token(shard)}."
 
 
 def held_subject(shard: str) -> str:

@@ -82,7 +82,9 @@ async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> As
             port_base=options.metrics_port_base,
         ) as stack:
             progress.done("serving")
-            tell.line(f"logs are in {stack.watcher.log.parent}; metrics: {', '.join(f'{each.name} {each.metrics_url}' for each in stack.services)}")
+            tell.line(
+                f"logs are in {stack.watcher.log.parent}; metrics: {', '.join(f'{each.name} {each.metrics_url}' for each in stack.services)}"
+            )
             yield stack
 
 

@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.manifests import crds
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import AuditLog
 from metaloop.devkit.testbed.cluster import CRDS, ApiRefused, Cluster
@@ -20,7 +19,6 @@ from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import crd
 from metaloop.devkit.testbed.webhook import Webhook
 
-_CRD_FOLDER = Path(__file__).parent.parent / "crds"
 _ALREADY_EXISTS = 409
 
 
@@ -86,24 +84,20 @@ class Lab:
             yield Lab(ground=ground, stack=stack, webhook=webhook)
 
 
-def our_crds() -> list[JsonObject]:
-    """The CRDs of Metaloop's own kinds."""
-    return [yaml.safe_load(file.read_text()) for file in sorted(_CRD_FOLDER.glob("*.yaml"))]
-
-
 async def install_crds(cluster: Cluster) -> None:
     """Metaloop's own kinds are served; kinds that are there already stay as they are."""
     async with asyncio.TaskGroup() as tasks:
-        for manifest in our_crds():
-            tasks.create_task(_install(cluster, manifest))
+        for manifest in crds():
+            tasks.create_task(install(cluster, manifest))
 
 
 async def install_parent(cluster: Cluster, resource: ResourceInfo) -> None:
     """The parent kind `resource` is served."""
-    await _install(cluster, crd(resource))
+    await install(cluster, crd(resource))
 
 
-async def _install(cluster: Cluster, manifest: JsonObject) -> None:
+async def install(cluster: Cluster, manifest: JsonObject) -> None:
+    """The kind of a CRD manifest is served; one that is there already stays as it is."""
     try:
         await cluster.create(CRDS, manifest)
     except ApiRefused as refusal:

@@ -1,13 +1,13 @@
 """One story told against a running lab: a namespace and a controller of its own, and the words that tests are told in."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS, NAMESPACES, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import expect
 from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.webhook import Behaviour, Call
@@ -16,6 +16,9 @@ THINGS = manifests.parent_resource("things")
 """The parent kind that stories share: the garbage collector needs up to 40 s to learn of a new one."""
 
 STORY_LABEL = "story"
+
+_CONFLICT = 409
+_EDIT_ATTEMPTS = 5
 
 
 def three_config_maps(request: JsonObject) -> JsonObject:
@@ -80,6 +83,19 @@ class Story:
         rules = [manifests.child_rule()] if children is None else children
         return manifests.composite(self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec})
 
+    async def edit(self, **spec: object) -> None:
+        """The controller has these fields in its spec, whole; its others stay."""
+        for attempt in range(1, 1 + _EDIT_ATTEMPTS):
+            found = await self.cluster.get(COMPOSITES, "", self.name)
+            found["spec"] = {**unstructured.child_object(found, "spec"), **spec}  # type: ignore[dict-item]
+            try:
+                await self.cluster.replace(COMPOSITES, found, namespace="", name=self.name)
+            except ApiRefused as refusal:
+                if refusal.code != _CONFLICT or attempt == _EDIT_ATTEMPTS:
+                    raise
+            else:
+                return
+
     def now_answers(self, behaviour: Behaviour) -> None:
         """From now on the hook behaves so."""
         self.lab.webhook.on(self.name, behaviour)
@@ -115,21 +131,40 @@ class Story:
 
     async def settled(self, name: str, *, children: int = 3) -> None:
         """Raises AssertionError until a parent's status is of its present generation and counts this many children."""
-        parent = await self.cluster.get(self.parents, self._namespace, name)
-        expected = {"children": children, "observedGeneration": unstructured.generation(parent)}
-        found = unstructured.child_object(parent, "status")
-        expect(found == expected, f"status of {name} is {found}, not yet {expected}")
+        _expect_settled(await self.cluster.get(self.parents, self._namespace, name), children=children)
 
-    async def warning(self, *, of: str, containing: str, reason: str = "SyncError") -> JsonObject:
-        """The Warning event about an object (a parent, or the controller) whose message has a text in it."""
-        namespace = "default" if of == self.name else self._namespace or "default"
-        events = await self.cluster.list(EVENTS, namespace)
+    async def all_settled(self, *, children: int = 3) -> None:
+        """Raises AssertionError until that holds for each parent of the story."""
+        for found in await self.cluster.list(self.parents, self._namespace, labels=f"{STORY_LABEL}={self.name}"):
+            _expect_settled(found, children=children)
+
+    async def shows(self, name: str, *, text: str, children: int = 3) -> None:
+        """Raises AssertionError until a parent has this many ConfigMaps, all with this text."""
+        found = await self.texts(of=name)
+        expect(list(found.values()) == [text] * children, f"children of {name} are {found}, not yet {children} x {text!r}")
+
+    async def relabel(self, name: str, labels: Mapping[str, str]) -> None:
+        """A parent has these labels besides its others."""
+        await self.cluster.patch(self.parents, self._namespace, name, {"metadata": {"labels": dict(labels)}})
+
+    async def warning(self, *, of: str, containing: str = "", reason: str = "SyncError") -> JsonObject:
+        """The Warning event about an object (a parent, or the controller) whose message has a text in it; of any reason when it is empty."""
+        return await self._event("Warning", of=of, reason=reason, containing=containing)
+
+    async def normal_event(self, *, of: str, reason: str) -> JsonObject:
+        """The Normal event about an object."""
+        return await self._event("Normal", of=of, reason=reason)
+
+    async def _event(self, kind: str, *, of: str, reason: str, containing: str = "") -> JsonObject:
+        about_controller = of == self.name
+        events = await self.cluster.list(EVENTS, "default" if about_controller else self._namespace or "default")
         ours = [event for event in events if unstructured.text(unstructured.child_object(event, "involvedObject"), "name") == of]
         for event in ours:
-            if event.get("type") == "Warning" and event.get("reason") == reason and containing in unstructured.text(event, "message"):
+            fits = event.get("type") == kind and (not reason or event.get("reason") == reason)
+            if fits and containing in unstructured.text(event, "message"):
                 return event
         seen = [f"{event.get('type')} {event.get('reason')}: {event.get('message')}" for event in ours]
-        raise AssertionError(f"no Warning {reason} about {of} has {containing!r} in it, only {seen}")
+        raise AssertionError(f"no {kind} {reason} about {of} has {containing!r} in it, only {seen}")
 
     def calls(self, *, parent: str = "") -> list[Call]:
         """The hook's calls so far."""
@@ -140,6 +175,21 @@ class Story:
         seen = len(self.calls(parent=parent))
         expect(seen >= times, f"the hook was called {seen} times, not yet {times}")
 
+    def no_more_than(self, times: int, *, parent: str = "") -> Callable[[], Awaitable[None]]:
+        """A check that the hook was not called more often than that."""
+
+        async def check() -> None:
+            seen = len(self.calls(parent=parent))
+            expect(seen <= times, f"the hook was called {seen} times, more than {times}")
+
+        return check
+
     @property
     def _namespace(self) -> str:
         return self.name if self.parents.namespaced else ""
+
+
+def _expect_settled(parent: JsonObject, *, children: int) -> None:
+    expected = {"children": children, "observedGeneration": unstructured.generation(parent)}
+    found = unstructured.child_object(parent, "status")
+    expect(found == expected, f"status of {unstructured.name(parent)} is {found}, not yet {expected}")

@@ -70,7 +70,8 @@ class Breaker:
         if self.state is State.CLOSED:
             return Permit(self._era, is_probe=False)
         if self._probing or now < self._open_until:
-            return Wait(max(self._open_until - now, self.rules.shortest_seconds))
+            left = self._open_until - now
+            return Wait(left if left > 0 else self.rules.shortest_seconds)
         self.state, self._probing = State.HALF_OPEN, True
         return Permit(self._era, is_probe=True)
 

@@ -10,6 +10,7 @@ from metaloop.common.api import fields
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.unstructured import text
+from metaloop.hookgateway.core.address import is_literal
 from metaloop.hookgateway.core.connection import PLAIN, Connection, parse_connection, sets_connection
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -52,6 +53,8 @@ def parse_url(url: str, path: str) -> Endpoint:
     host, port = parts.hostname or "", parts.port
     if not _HOST.fullmatch(host):
         raise InvalidSpec(path, "must name a host in ASCII letters, digits, dots and dashes, or an address")
+    if _NUMERIC_END.search(host) and not is_literal(host):
+        raise InvalidSpec(path, "must write an address in four parts: short, octal and hexadecimal forms are read differently by readers")
     if port == 0:
         raise InvalidSpec(path, "must not name port 0")
     return Endpoint(url=_ascii(url.partition("#")[0]), scheme=parts.scheme, host=host, port=port or DEFAULT_PORTS[parts.scheme])
@@ -65,6 +68,7 @@ def matches(config_host: str, *, endpoint: Endpoint) -> bool:
 
 _ILLEGAL = re.compile(r"[\x00-\x20\x7f\\]")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_NUMERIC_END = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 _SERVICE_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 

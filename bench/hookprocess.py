@@ -1,0 +1,71 @@
+"""The webhook's process, seen from the process that drives the load."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from metaloop.common.json import dumps, loads
+from metaloop.devkit import probes
+from metaloop.devkit.ports import LOOPBACK
+from metaloop.devkit.processes import Daemon, Program, group, start_on_free_port
+
+_PROGRAM = Path(__file__).with_name("hook.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of the hook; `at` is on the clock of `time.monotonic`."""
+
+    at: float
+    parent: str
+    generation: int
+    observed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookProcess:
+    """The running webhook."""
+
+    daemon: Daemon
+    url: str
+    session: aiohttp.ClientSession
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(folder: Path) -> AsyncIterator["HookProcess"]:
+        """The webhook, answering for as long as the block lasts."""
+
+        def program(port: int) -> Program:
+            ready = probes.http_ok(f"http://{LOOPBACK}:{port}/calls")
+            return Program(name="hook", argv=(sys.executable, str(_PROGRAM), str(port)), ready=ready, folder=folder)
+
+        async with group() as daemons, aiohttp.ClientSession() as session:
+            daemon, port = await start_on_free_port(daemons, program)
+            yield HookProcess(daemon=daemon, url=f"http://{LOOPBACK}:{port}", session=session)
+
+    @property
+    def sync_url(self) -> str:
+        """Where controllers are to call it."""
+        return f"{self.url}/sync"
+
+    async def calls(self) -> list[Call]:
+        """All calls since the last reset."""
+        async with self.session.get(f"{self.url}/calls") as response:
+            rows = loads(await response.read())
+        return [Call(at=at, parent=parent, generation=generation, observed=observed) for at, parent, generation, observed in rows]
+
+    async def delay(self, seconds: float) -> None:
+        """From now on each answer takes so long."""
+        await self._control({"delay": seconds})
+
+    async def forget_calls(self) -> None:
+        """Start counting afresh."""
+        await self._control({"reset": True})
+
+    async def _control(self, command: dict[str, object]) -> None:
+        async with self.session.post(f"{self.url}/control", data=dumps(command)) as response:
+            response.raise_for_status()

@@ -1,0 +1,214 @@
+"""The two ends of the job protocol as processes of their own, over a cluster that is a table of numbers.
+
+The "cluster" (`protocol_truth.py`) holds for each key a desired number and an applied one. The real dispatcher, queue and claims run in the
+`watcher` role, with a cache of these numbers; the real worker runs in the `worker` role, and its sync applies the desired number.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+import uvloop
+
+from metaloop.common.bus.connect import Bus, connected
+from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.json import dumps
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.observation import CachedObservation, Gone, Granted
+from metaloop.common.report import SyncReport, Write
+from metaloop.reconciler.lease import LeaseGuard
+from metaloop.reconciler.slots import Slot
+from metaloop.reconciler.worker import Worker, WorkerSettings
+from metaloop.watcher.claims import Claims
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.workqueue import MarkClass, WorkQueue
+
+SHARD = "0/1"
+PARENTS = ResourceInfo(api_version="bench.metaloop/v1", resource="parents", kind="Parent", namespaced=True)
+CHILDREN = ResourceId("bench.metaloop/v1", "children")
+CONTROLLER = ControllerId("CompositeController", "bench")
+PADDING = "x" * 2000
+
+
+def key_of(name: str) -> JobKey:
+    """The key of the parent called `name`."""
+    return JobKey(CONTROLLER, PARENTS.id, "default", name)
+
+
+@dataclass(slots=True)
+class Cache:
+    """What the watcher has seen of the table."""
+
+    rows: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+
+    def seen(self, write: Write) -> bool:
+        """Whether the row is no older than a write."""
+        return self.rows.get(write.name, {}).get("rv", 0) >= int(write.resource_version)
+
+    def observe(self, key: JobKey) -> CachedObservation | Gone:
+        """The row of a key as an observation."""
+        row = self.rows.get(key.name)
+        if row is None:
+            return Gone(reason="no such parent")
+        parent = dumps({"name": key.name, "padding": PADDING, **row})
+        return CachedObservation(controller=b"{}", parent_resource=PARENTS, parent=parent, children=())
+
+
+async def watch_table(port: int, cache: Cache, queue: WorkQueue, *, listed: Callable[[], None]) -> None:
+    """Lists and then watches the table for ever; each event marks its parent, and tells the gate."""
+    reader, _ = await _dial(port, {"role": "watcher"})
+    while line := await reader.readline():
+        event = json.loads(line)
+        match event["type"]:
+            case "row":
+                name = event["name"]
+                cache.rows[name] = event["row"]
+                queue.mark(key_of(name), MarkClass[event.get("class", "CHANGED")], "changed")
+                queue.progress(CHILDREN, "default", name)
+            case "burst":
+                now = time.monotonic_ns()
+                for number in range(event["count"]):
+                    cache.rows.setdefault(f"p{number}", {})["marked"] = now
+                    queue.mark(key_of(f"p{number}"), MarkClass.CHANGED, "burst")
+            case "listed":
+                listed()
+            case "counts":
+                print(json.dumps({"at": time.monotonic(), **{k: getattr(queue.core.counts, k) for k in queue.core.counts.__slots__}}), flush=True)
+    raise ConnectionError("the table is gone")
+
+
+async def watcher(args: argparse.Namespace, bus: Bus) -> None:
+    """The watcher's process."""
+    cache = Cache()
+    core = Queue(shard=SHARD, epoch=secrets.token_hex(4), seen=cache.seen, limits=Limits(lease_seconds=args.ack_wait))
+    queue = WorkQueue(core, clock=time.monotonic)
+    claims = Claims(queue, observe=cache.observe, lease_seconds=args.ack_wait)
+    stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
+    dispatcher = Dispatcher(bus, stream, shard=SHARD, queue=queue, claims=claims)
+    async with dispatcher.open(), asyncio.TaskGroup() as tasks:
+        is_listed = asyncio.Event()
+        tasks.create_task(watch_table(args.truth, cache, queue, listed=is_listed.set))
+        await is_listed.wait()
+        tasks.create_task(dispatcher.run())
+
+
+class Table:
+    """The worker's connection to the table: begins, writes and ends are told there, and judged."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._answers: dict[int, asyncio.Future[int]] = {}
+        self._calls = 0
+
+    async def call(self, message: dict[str, object]) -> int:
+        """The table's answer to a message: the row's new version for a write."""
+        self._calls += 1
+        answer = self._answers[self._calls] = asyncio.get_running_loop().create_future()
+        self._writer.write(json.dumps({**message, "id": self._calls}).encode() + b"\n")
+        return await answer
+
+    async def read(self) -> None:
+        """Takes answers for ever."""
+        while line := await self._reader.readline():
+            answer = json.loads(line)
+            self._answers.pop(answer["id"]).set_result(answer["rv"])
+        raise ConnectionError("the table is gone")
+
+
+def applying(table: Table, *, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], object]:
+    """A sync that applies the desired number, with a hook that takes its time."""
+
+    async def sync(granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
+        row = granted.observation.parent
+        name = str(row["name"])
+        await table.call({"type": "begin", "name": name, "lease": granted.lease, "rv": row["rv"]})
+        writes, wrote = list[Write](), 0
+        try:
+            async with slot.waiting():
+                # Mostly short, now and then longer than a lease.
+                await asyncio.sleep(random.expovariate(1 / hook_seconds) if random.random() < 0.995 else random.uniform(1, 8))
+            if row["applied"] != row["desired"]:
+                guard.check()
+                wrote = await table.call({"type": "write", "name": name, "lease": granted.lease, "applied": row["desired"]})
+                writes.append(Write(resource=CHILDREN, namespace="default", name=name, uid="u", resource_version=str(wrote)))
+        finally:
+            await table.call({"type": "end", "name": name, "lease": granted.lease, "wrote": wrote})
+        failed = random.random() < 0.05
+        return SyncReport(key=key_of(name), lease=granted.lease, result="retry" if failed else "done", writes=writes)
+
+    return sync
+
+
+def idling(*, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], object]:
+    """A sync that does nothing, and prints how old the marks were that it answered."""
+    ages: list[float] = []
+
+    async def sync(granted: Granted, slot: Slot, _: LeaseGuard) -> SyncReport:
+        row = granted.observation.parent
+        ages.append((time.monotonic_ns() - int(str(row["marked"]))) / 1e6)
+        if len(ages) == 100:
+            ages.sort()
+            print(json.dumps({"p50_ms": ages[50], "p99_ms": ages[98]}), flush=True)
+            ages.clear()
+        if hook_seconds:
+            async with slot.waiting():
+                await asyncio.sleep(hook_seconds)
+        return SyncReport(key=key_of(str(row["name"])), lease=granted.lease, result="done")
+
+    return sync
+
+
+async def worker(args: argparse.Namespace, bus: Bus) -> None:
+    """The worker's process."""
+    reader, writer = await _dial(args.truth, {"role": "worker", "pid": os.getpid()})
+    table = Table(reader, writer)
+    sync = idling(hook_seconds=args.hook) if args.idle else applying(table, hook_seconds=args.hook)
+    settings = WorkerSettings(active_jobs=args.active, waiting_jobs=args.waiting, ack_wait_seconds=args.ack_wait)
+    stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(table.read())
+        tasks.create_task(Worker(bus, stream, sync=sync, settings=settings).run())  # type: ignore[arg-type]
+
+
+async def _dial(port: int, hello: dict[str, object]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
+    writer.write(json.dumps(hello).encode() + b"\n")
+    return reader, writer
+
+
+async def run(args: argparse.Namespace) -> None:
+    """The role that was asked for, connected."""
+    async with connected(args.nats, name=args.role) as bus:
+        await {"watcher": watcher, "worker": worker}[args.role](args, bus)
+
+
+def main() -> None:
+    """Read the arguments, and run until killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=["watcher", "worker"])
+    parser.add_argument("--nats", required=True)
+    parser.add_argument("--truth", type=int, required=True)
+    parser.add_argument("--ack-wait", type=float, default=5.0)
+    parser.add_argument("--hook", type=float, default=0.01)
+    parser.add_argument("--active", type=int, default=16)
+    parser.add_argument("--waiting", type=int, default=256)
+    parser.add_argument("--idle", action="store_true")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What one scenario runs on: a fresh cluster with an audit log, the services, the webhook in its own process, and a controller."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.hookprocess import HookProcess
+from bench.usage import Usage, usage_of
+from metaloop.devkit.stack import Stack
+from metaloop.devkit.testbed.audit import AuditLog
+from metaloop.devkit.testbed.cluster import COMPOSITES, NAMESPACES, Cluster
+from metaloop.devkit.testbed.lab import Ground, install_parent
+from metaloop.devkit.testbed.manifests import child_rule, composite, parent_resource
+from metaloop.devkit.workdir import run_folder
+
+NAMESPACE = "bench"
+PARENTS = parent_resource("things")
+
+_QUIET_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """All that runs."""
+
+    ground: Ground
+    stack: Stack
+    hook: HookProcess
+
+    @staticmethod
+    @asynccontextmanager
+    async def start(assets: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator["Rig"]:
+        """A rig without controllers, for as long as the block lasts."""
+        with run_folder() as folder:
+            async with Ground.start(assets, folder) as ground, HookProcess.start(folder) as hook:
+                await ground.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+                await install_parent(ground.cluster, PARENTS)
+                async with ground.stack(settings={"LOG_LEVEL": "warning", **(settings or {})}) as stack:
+                    yield Rig(ground=ground, stack=stack, hook=hook)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The way in."""
+        return self.ground.cluster
+
+    @property
+    def audit(self) -> AuditLog:
+        """What the API server wrote down."""
+        return self.ground.audit
+
+    def usage(self) -> Usage:
+        """What everything that runs has used so far."""
+        services = [service.daemon for service in self.stack.services]
+        return usage_of([*self.ground.plane.daemons, self.ground.broker.daemon, self.hook.daemon, *services])
+
+    async def controller(self, **spec: object) -> None:
+        """The scenario's controller is there: its children are ConfigMaps, updated in place."""
+        manifest = composite("bench", parent=PARENTS, hook_url=self.hook.sync_url, children=[child_rule()], **spec)
+        await self.cluster.create(COMPOSITES, manifest)
+
+    async def quiet(self) -> None:
+        """Nothing, once the hook has not been asked for a while: what is left to do after convergence is done."""
+        seen = -1
+        while seen != (seen := len(await self.hook.calls())):
+            await asyncio.sleep(_QUIET_SECONDS)

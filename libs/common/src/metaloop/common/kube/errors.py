@@ -1,0 +1,130 @@
+"""What the API server's refusals and silences are to us, by the reason that it gives.
+
+    Refused (Terminal)               common/errors.py; carries the ApiStatus
+    ├── NotFound                     404
+    ├── AlreadyExists                409 for a create
+    ├── Forbidden                    403: access rules, admission, or a namespace that is being deleted
+    └── Invalid                      422, and what we refuse to send: it could never be the request that was meant
+    Conflict (Transient)             409: another resourceVersion or uid than ours, or another field manager
+    Expired (Transient)              410: a resourceVersion or continue token from too long ago
+    Unavailable (Transient)          common/errors.py
+    ├── Unauthorized                 401, also with fresh credentials
+    ├── TooManyRequests              429: not executed
+    ├── ServerTimeout                the server gave up on it: 500 ServerTimeout, 504
+    └── Unanswered                   the connection broke or we gave up waiting: may have been executed
+    InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
+
+Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`.
+"""
+
+from typing import Protocol
+
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
+from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
+from metaloop.common.objects.unstructured import integer, text
+
+
+class NotFound(Refused):
+    """There is no such object, or no such resource."""
+
+
+class AlreadyExists(Refused):
+    """An object of this name is there already."""
+
+
+class Forbidden(Refused):
+    """We may not do this: access rules, admission, or a namespace that is being deleted."""
+
+
+class Invalid(Refused):
+    """The object or the request breaks the rules of its kind."""
+
+
+class Expired(Transient):
+    """The resourceVersion or continue token is from too long ago: list again."""
+
+
+class Unauthorized(Unavailable):
+    """The API server doesn't know us, not even with credentials read anew."""
+
+
+class TooManyRequests(Unavailable):
+    """The API server has too much to do and did not execute the request."""
+
+
+class ServerTimeout(Unavailable):
+    """The API server gave up on the request, which it may have executed."""
+
+
+class Unanswered(Unavailable):
+    """No whole answer came: the request may have been executed."""
+
+
+class InvalidKubeconfig(Terminal):
+    """The kubeconfig, or the pod's own way to the API server, is missing or makes no sense."""
+
+
+_REFUSALS: dict[str, type[Refused]] = {
+    "NotFound": NotFound,
+    "AlreadyExists": AlreadyExists,
+    "Forbidden": Forbidden,
+    "Invalid": Invalid,
+}
+
+
+class _UnavailableType(Protocol):
+    def __call__(self, message: str, *, retry_after_seconds: float | None = None) -> Unavailable: ...
+
+
+_OUTAGES: dict[str, _UnavailableType] = {
+    "Unauthorized": Unauthorized,
+    "TooManyRequests": TooManyRequests,
+    "ServerTimeout": ServerTimeout,
+    "Timeout": ServerTimeout,
+}
+_TRANSIENTS: dict[str, type[Transient]] = {
+    "Conflict": Conflict,
+    "Expired": Expired,
+    "Gone": Expired,
+}
+_REASON_OF_CODE = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    504: "Timeout",
+}
+
+
+def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | None = None) -> MetaloopError:
+    """The exception for a status that is no success; `request` says what was asked, for the message."""
+    reason = status.reason or _REASON_OF_CODE.get(status.code, "")
+    named = ApiStatus(code=status.code, reason=reason, message=f"{status.message} ({request})")
+    if refused := _REFUSALS.get(reason):
+        return refused(named)
+    if transient := _TRANSIENTS.get(reason):
+        return transient(named.message)
+    if outage := _OUTAGES.get(reason):
+        return outage(named.message, retry_after_seconds=retry_after_seconds)
+    if status.code >= 500:
+        return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
+    return Refused(named)
+
+
+def api_status(code: int, body: bytes) -> ApiStatus:
+    """What an answer's body says of its failure; a body that is no `metav1.Status` becomes the message as it is."""
+    try:
+        raw = loads(body)
+    except JSONDecodeError:
+        raw = None
+    if is_object(raw) and raw.get("kind") == "Status":
+        return status_of(raw, code=code)
+    return ApiStatus(code=code, reason="", message=body[:300].decode(errors="replace").strip() or f"status {code}")
+
+
+def status_of(raw: JsonObject, *, code: int) -> ApiStatus:
+    """The parts of a `metav1.Status` that decisions need; `code` stands in where it has none."""
+    return ApiStatus(code=integer(raw, "code") or code, reason=text(raw, "reason"), message=text(raw, "message"))

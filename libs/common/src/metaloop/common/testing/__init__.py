@@ -1,0 +1,1 @@
+"""Builders, a fake clock, verified fakes; imported by tests only."""

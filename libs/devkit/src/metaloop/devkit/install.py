@@ -1,0 +1,76 @@
+"""Makes a cluster ready to be served: it can be reached, and Metaloop's kinds are there."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from metaloop.common.errors import Conflict, MetaloopError, Unavailable
+from metaloop.common.json import JsonObject, dumps, is_array, is_object
+from metaloop.common.kube.client import APPLY_PATCH, KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit import manifests, tell
+from metaloop.devkit.errors import ClusterUnreachable
+
+CRDS = ResourceInfo(
+    api_version="apiextensions.k8s.io/v1", resource="customresourcedefinitions", kind="CustomResourceDefinition", namespaced=False
+)
+_FIELD_MANAGER = "metaloop"
+
+# A cluster that is just being started, or restarted, gets this long to answer.
+_REACHABLE_SECONDS = 10.0
+_REQUEST_SECONDS = 5.0
+_ESTABLISHED_SECONDS = 30.0
+_POLL_SECONDS = 0.1
+
+
+async def prepare(kubeconfig: Path, *, with_crds: bool) -> None:
+    """The cluster of a kubeconfig answers us and, where asked for, serves our kinds; `ClusterUnreachable` if it does not."""
+    try:
+        async with KubeClient.connect(str(kubeconfig), timeout_seconds=_REQUEST_SECONDS) as client:
+            await _reached(client)
+            if with_crds:
+                await install_crds(client)
+    except MetaloopError as failure:
+        raise ClusterUnreachable(f"the cluster of {kubeconfig} can't be used: {failure}") from failure
+
+
+async def install_crds(client: KubeClient) -> None:
+    """Our kinds are served, their CRDs new or brought up to date; a CRD that somebody else installed otherwise stays as it is."""
+    async with asyncio.TaskGroup() as tasks:
+        for crd in manifests.crds():
+            tasks.create_task(_install(client, crd))
+
+
+async def _reached(client: KubeClient) -> None:
+    deadline = time.monotonic() + _REACHABLE_SECONDS
+    while True:
+        try:
+            await client.request("GET", "/version")
+        except Unavailable:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_POLL_SECONDS)
+        else:
+            return
+
+
+async def _install(client: KubeClient, crd: JsonObject) -> None:
+    name = unstructured.name(crd)
+    try:
+        # Server-side apply without force: it creates, updates what is ours, and is refused where another manager's fields differ.
+        await client.patch(CRDS, "", name, dumps(crd), APPLY_PATCH, {"fieldManager": _FIELD_MANAGER})
+    except Conflict:
+        tell.line(f"{name} was installed by somebody else, and differs from ours: it stays as it is")
+    deadline = time.monotonic() + _ESTABLISHED_SECONDS
+    while not _is_established(await client.get(CRDS, "", name)):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"{name} is not established after {_ESTABLISHED_SECONDS:g} s")
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _is_established(crd: JsonObject) -> bool:
+    conditions = unstructured.child_object(crd, "status").get("conditions")
+    return is_array(conditions) and any(
+        is_object(condition) and condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
+    )

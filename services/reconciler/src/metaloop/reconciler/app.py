@@ -1,0 +1,95 @@
+"""The composition root: builds clients, stages and the worker, and ties their lifetimes together."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+
+from metaloop.common.bus.connect import Bus, connected
+from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.events import EventRecorder
+from metaloop.common.service import Build, Service
+from metaloop.reconciler.apply import Applier
+from metaloop.reconciler.hook import HookCaller
+from metaloop.reconciler.settings import Settings
+from metaloop.reconciler.status import StatusWriter
+from metaloop.reconciler.sync import Syncer
+from metaloop.reconciler.worker import Worker, WorkerSettings
+
+_GATEWAY_IDLE_SECONDS = 30.0
+"""Less than the gateway keeps an idle connection: it should not close one that a call is about to go out on."""
+_CONNECT_SECONDS = 5.0
+
+
+def build_from(settings: Settings) -> Build:
+    """What builds the reconciler as the settings want it."""
+
+    @asynccontextmanager
+    async def build(service: Service) -> AsyncIterator[None]:
+        async with (
+            connected(settings.nats_url, name="metaloop-reconciler") as bus,
+            KubeClient.connect(settings.kubeconfig) as kube,
+            gateway_session(settings) as session,
+            EventRecorder.started(kube) as recorder,
+        ):
+            hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
+            applier = Applier(kube, width=settings.child_writes)
+            syncer = Syncer(applier=applier, hooks=hooks, status=StatusWriter(kube), recorder=recorder)
+            _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
+            yield
+
+    return build
+
+
+def gateway_session(settings: Settings) -> aiohttp.ClientSession:
+    """The connections to the gateway. A call may take as long as its webhook's timeout, which the gateway keeps."""
+    connector = aiohttp.TCPConnector(limit=settings.waiting_jobs, keepalive_timeout=_GATEWAY_IDLE_SECONDS, socket_factory=_watched_socket)
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+        auto_decompress=False,
+    )
+
+
+def _watched_socket(address: aiohttp.connector.AddrInfoType) -> socket.socket:
+    """A socket that notices within half a minute that the other machine is gone, although a call says nothing while its webhook thinks."""
+    family, kind, protocol, _, _ = address
+    watched = socket.socket(family, kind, protocol)
+    watched.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            watched.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return watched
+
+
+def _worker(bus: Bus, syncer: Syncer, settings: Settings) -> Worker:
+    stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))
+    capacity = WorkerSettings(
+        active_jobs=settings.active_jobs, waiting_jobs=settings.waiting_jobs, ack_wait_seconds=settings.ack_wait_seconds
+    )
+    return Worker(bus, stream, sync=syncer.sync, settings=capacity)
+
+
+def _register(service: Service, worker: Worker, *, bus: Bus, kube: KubeClient) -> None:
+    is_over = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await worker.run()
+        finally:
+            is_over.set()
+
+    async def finish_jobs() -> None:
+        worker.stop()
+        await is_over.wait()
+
+    service.run("worker", work)
+    service.on_drain("jobs", finish_jobs)
+    service.probes.alive("nats", bus.check)
+    service.probes.ready("nats", bus.check)
+    service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))

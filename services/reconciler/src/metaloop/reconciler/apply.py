@@ -1,0 +1,177 @@
+"""Carries out a `Plan` (and before it, claims), action by action, and reports what each came to.
+
+Writes that don't depend on each other go out together, a bounded number at a time; one that fails stops none of the others.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from metaloop.common.errors import Conflict, MetaloopError
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import controller_ref
+from metaloop.common.objects.resource import ResourceId
+from metaloop.common.report import Write
+from metaloop.reconciler.core.model import Action, Adopt, ClaimAction, CreateChild, DeleteChild, Observed, Plan, Release, UpdateChild
+from metaloop.reconciler.errors import Failure, NameTaken
+from metaloop.reconciler.ports import Api, LeaseGuard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """An action that was carried out; `written` is the object as it then is, None where nothing is left to say of it."""
+
+    action: Action
+    written: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a number of actions came to."""
+
+    done: tuple[Done, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def writes(self) -> list[Write]:
+        """What the API server acknowledged."""
+        return [write_of(done.action, done.written) for done in self.done if done.written is not None]
+
+    @property
+    def adopted(self) -> dict[ResourceId, list[JsonObject]]:
+        """The children that were adopted, as they now are, by resource."""
+        groups: dict[ResourceId, list[JsonObject]] = {}
+        for done in self.done:
+            if isinstance(done.action, Adopt) and done.written is not None:
+                groups.setdefault(done.action.info.id, []).append(done.written)
+        return groups
+
+
+def write_of(action: Action, written: JsonObject) -> Write:
+    """What the watcher has to see before it shows this parent's world again."""
+    return Write(
+        resource=action.info.id,
+        namespace=unstructured.namespace(written),
+        name=unstructured.name(written),
+        uid=unstructured.uid(written),
+        resource_version="" if isinstance(action, DeleteChild) else unstructured.resource_version(written),
+    )
+
+
+class Applier:
+    """Writes the children of any parent; `width` is how many of one parent's go out at once."""
+
+    def __init__(self, api: Api, *, width: int) -> None:
+        self._api = api
+        self._width = width
+
+    async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
+        """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
+        if any(isinstance(action, Adopt) for action in actions):
+            await self._refuse_if_going(observed)
+        return await self._all(actions, observed=observed, lease=lease)
+
+    async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
+        """Deletes, then creates and updates."""
+        deleted = await self._all(plan.deletions, observed=observed, lease=lease)
+        written = await self._all(plan.writes, observed=observed, lease=lease)
+        return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
+
+    async def _all(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> Effects:
+        if len(actions) <= 1:
+            results = [await self._one(action, observed=observed, lease=lease) for action in actions]
+        else:
+            results = await self._at_once(actions, observed=observed, lease=lease)
+        return Effects(
+            done=tuple([result for result in results if isinstance(result, Done)]),
+            failures=tuple([result for result in results if isinstance(result, Failure)]),
+        )
+
+    async def _at_once(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> list[Done | Failure]:
+        places = asyncio.Semaphore(self._width)
+
+        async def in_turn(action: Action) -> Done | Failure:
+            async with places:
+                return await self._one(action, observed=observed, lease=lease)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(in_turn(action)) for action in actions]
+        return [task.result() for task in tasks]
+
+    async def _one(self, action: Action, *, observed: Observed, lease: LeaseGuard) -> Done | Failure:
+        try:
+            lease.check()
+            return Done(action=action, written=await self._write(action, observed))
+        except MetaloopError as error:
+            return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error)
+
+    async def _write(self, action: Action, observed: Observed) -> JsonObject | None:
+        match action:
+            case CreateChild():
+                return await self._create(action, observed)
+            case UpdateChild() | Adopt():
+                return await self._replace(action)
+            case Release():
+                return await self._release(action)
+            case DeleteChild():
+                return await self._delete(action)
+            case _:
+                assert_never(action)
+
+    async def _create(self, action: CreateChild, observed: Observed) -> JsonObject:
+        try:
+            return await self._api.create(action.info, action.obj)
+        except AlreadyExists as error:
+            raise await self._why_it_is_taken(action, observed) from error
+
+    async def _why_it_is_taken(self, action: CreateChild, observed: Observed) -> Conflict | NameTaken:
+        """A Conflict where what took the name is ours, going, or ours to adopt, so that looking again mends it; NameTaken otherwise."""
+        space, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
+        try:
+            live = await self._api.get(action.info, space, name)
+        except NotFound:
+            return Conflict("it was there, and is gone again")
+        owner = controller_ref(live)
+        if unstructured.is_deleting(live):
+            return Conflict("an older one of this name is still being deleted")
+        if owner is not None and owner.uid == observed.uid:
+            return Conflict("it is there already, and not yet in the watcher's cache")
+        if owner is not None:
+            return NameTaken(f"the name is taken by an object that {owner.kind} {owner.name} controls")
+        if observed.selector.matches(unstructured.labels(live)):
+            return Conflict("an orphan of this name is there, and not yet in the watcher's cache")
+        return NameTaken("the name is taken by an object whose labels the parent's selector does not match")
+
+    async def _replace(self, action: UpdateChild | Adopt) -> JsonObject:
+        try:
+            return await self._api.replace(action.info, action.obj)
+        except NotFound as error:
+            raise Conflict("it was deleted meanwhile") from error
+
+    async def _release(self, action: Release) -> JsonObject | None:
+        try:
+            return await self._api.replace(action.info, action.obj)
+        except NotFound:
+            return None
+
+    async def _delete(self, action: DeleteChild) -> JsonObject | None:
+        obj = action.obj
+        try:
+            await self._api.delete(action.info, unstructured.namespace(obj), unstructured.name(obj), uid=unstructured.uid(obj))
+        except NotFound:
+            return None
+        return obj
+
+    async def _refuse_if_going(self, observed: Observed) -> None:
+        try:
+            live = await self._api.get(observed.info, observed.namespace, observed.name)
+        except NotFound as error:
+            raise Conflict("the parent was deleted meanwhile: it adopts nothing any more") from error
+        if unstructured.uid(live) != observed.uid or unstructured.is_deleting(live):
+            raise Conflict("the parent was deleted or replaced meanwhile: it adopts nothing any more")
+
+
+_VERBS: dict[type[Action], str] = {CreateChild: "create", UpdateChild: "update", DeleteChild: "delete", Adopt: "adopt", Release: "release"}

@@ -1,0 +1,29 @@
+"""When two JSON values mean the same to an API server.
+
+Rules
+    1. Numbers compare by value: 1 is 1.0. A boolean is no number, though Python thinks that true == 1.
+    2. In an object, null and absent mean the same: typed kinds drop nulls, and Go's encoder makes many (`creationTimestamp: null`).
+    3. The order of a list means something; the order of an object's keys doesn't.
+"""
+
+from metaloop.common.json import JsonValue
+
+
+def same(left: JsonValue, right: JsonValue) -> bool:
+    """Whether `left` and `right` mean the same."""
+    if left is right:
+        return True
+    if isinstance(left, dict):
+        return isinstance(right, dict) and _same_objects(left, right)
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False  # equal booleans are identical, and were the first line's
+    return left == right
+
+
+def _same_objects(left: dict[str, JsonValue], right: dict[str, JsonValue]) -> bool:
+    for key, value in left.items():
+        if not same(value, right.get(key)):
+            return False
+    return all(key in left or value is None for key, value in right.items())

@@ -1,0 +1,104 @@
+"""Three-way apply: observed, last applied and desired JSON to the merged JSON.
+
+The hook says what it wants and stays silent about the rest, which belongs to the API server's defaults, to other controllers and to people. What it
+*no longer* wants is what it said last time and doesn't say now.
+
+Rules
+    1. What is desired is so in the result, also where its type differs from what is observed.
+    2. What was applied last and is desired no longer is removed.
+    3. What neither the last answer nor this one speaks of stays as it is observed.
+    4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Any other list is
+       replaced whole, except that while the hook's list has not changed and has as many elements as the observed one, element merges with element:
+       what the API server put into them by default is then no difference.
+    5. A desired null takes back, and wishes for nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
+       the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
+       Where nothing is observed there is nothing to take back.
+    6. A result that means the same as the observed value (see `equality`) **is** the observed value, the identical object: `merged is observed`
+       says that there is nothing to write, and costs no second comparison. So merging a result again changes nothing.
+"""
+
+from typing import Final
+
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.reconciler.core.equality import same
+from metaloop.reconciler.core.listmap import Fields, by_key, key_fields
+
+NEVER: Final[JsonObject] = {}
+"""What was applied last where nothing was."""
+
+
+def merge(observed: JsonValue, last: JsonValue, desired: JsonValue) -> JsonValue:
+    """The value that `desired` makes of `observed`, given what was applied `last`; the very `observed` where nothing changes."""
+    if isinstance(desired, dict) and isinstance(observed, dict):
+        return merge_objects(observed, last if isinstance(last, dict) else NEVER, desired)
+    if isinstance(desired, list) and isinstance(observed, list):
+        return _merge_lists(observed, last, desired)
+    if desired is None:
+        return _take_back(observed, last)
+    return observed if same(observed, desired) else desired
+
+
+def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject) -> JsonObject:
+    """As `merge`, of objects."""
+    result = observed
+    for key in last:
+        if key not in desired and key in observed and last[key] is not None:
+            result = _copied_once(result, observed)
+            del result[key]
+    for key, wanted in desired.items():
+        if key in observed:
+            merged = merge(observed[key], last.get(key, NEVER), wanted)
+            if merged is observed[key]:
+                continue
+        elif wanted is None:
+            continue
+        else:
+            merged = wanted
+        result = _copied_once(result, observed)
+        result[key] = merged
+    return result
+
+
+def _copied_once(result: JsonObject, observed: JsonObject) -> JsonObject:
+    return dict(observed) if result is observed else result
+
+
+def _take_back(observed: JsonValue, last: JsonValue) -> JsonValue:
+    if last is None:
+        return observed
+    if isinstance(observed, dict):
+        return merge_objects(observed, last if isinstance(last, dict) else NEVER, {})
+    return None
+
+
+def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonValue]) -> list[JsonValue]:
+    before = last if isinstance(last, list) else []
+    fields = key_fields(observed, before, desired)
+    if fields is not None:
+        return _merge_maps(observed, before, desired, fields=fields)
+    if same(observed, desired):
+        return observed
+    if len(observed) == len(desired) and same(last, desired):
+        return _identical_if_unchanged(list(map(merge, observed, desired, desired)), observed)
+    return desired
+
+
+def _merge_maps(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields) -> list[JsonValue]:
+    before, wanted = by_key(last, fields), by_key(desired, fields)
+    result: list[JsonValue] = []
+    for key, element in by_key(observed, fields).items():
+        if key in wanted:
+            result.append(merge_objects(element, before.get(key, NEVER), wanted.pop(key)))
+        elif key not in before:
+            result.append(element)
+    result.extend(wanted.values())
+    return _identical_if_unchanged(result, observed)
+
+
+def _identical_if_unchanged(result: list[JsonValue], observed: list[JsonValue]) -> list[JsonValue]:
+    unchanged = len(result) == len(observed) and all(map(_is, result, observed))
+    return observed if unchanged else result
+
+
+def _is(left: JsonValue, right: JsonValue) -> bool:
+    return left is right

@@ -1,0 +1,160 @@
+"""The values of the pipeline: `Observed`, `Desired`, `Action`, `Plan`, `Outcome`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from metaloop.common.api.composite import CompositeController, UpdateMethod
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.selector import Selector
+from metaloop.common.report import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildGroup:
+    """The children of one declared resource (or its candidates for children, before they are claimed), and how drifted ones are updated."""
+
+    info: ResourceInfo
+    method: UpdateMethod
+    objects: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A parent as the watcher's cache saw it, with what is known around it. `groups` has one for each declared child resource, in their order."""
+
+    controller: CompositeController
+    info: ResourceInfo
+    parent: JsonObject
+    selector: Selector
+    groups: tuple[ChildGroup, ...]
+
+    @property
+    def uid(self) -> str:
+        """The parent's UID: who it is, whatever its name."""
+        return unstructured.uid(self.parent)
+
+    @property
+    def namespace(self) -> str:
+        """The parent's namespace, empty where it is cluster-scoped."""
+        return unstructured.namespace(self.parent)
+
+    @property
+    def name(self) -> str:
+        """The parent's name."""
+        return unstructured.name(self.parent)
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the parent's deletion was asked for."""
+        return unstructured.is_deleting(self.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a sync hook answered, well-formed but not yet held against what the controller declares."""
+
+    status: JsonObject | None
+    children: tuple[JsonObject, ...]
+    resync_after_seconds: float | None
+    finalized: bool
+    unknown_keys: tuple[str, ...] = ()
+    """Keys that a loose answer had and nobody reads: most likely misspelt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredChild:
+    """One child that ought to exist: `obj` has its namespace and labels, and nothing that is not the hook's to say."""
+
+    info: ResourceInfo
+    method: UpdateMethod
+    namespace: str
+    name: str
+    obj: JsonObject
+
+    def __str__(self) -> str:
+        return f"{self.info.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.info.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateChild:
+    """Create `obj`, which carries the controllerRef and what was applied."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateChild:
+    """Replace a child by `obj`, which carries the UID and resourceVersion that were observed: the write fails on any other object."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteChild:
+    """Delete the child that was observed, with its UID as the precondition: a namesake survives."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Become the controller of an orphan: `obj` says so, and carries the UID and resourceVersion that were observed."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Stop being the controller of a child: `obj` says so, and carries the UID and resourceVersion that were observed."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+
+
+ClaimAction: TypeAlias = Adopt | Release
+ChildAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
+Action: TypeAlias = ClaimAction | ChildAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do to the children. All deletions come before all other writes; within each, order carries no meaning."""
+
+    deletions: tuple[DeleteChild, ...] = ()
+    writes: tuple[CreateChild | UpdateChild, ...] = ()
+
+    def __iter__(self) -> Iterator[ChildAction]:
+        """Every action, in order."""
+        yield from self.deletions
+        yield from self.writes
+
+    def __len__(self) -> int:
+        """How many actions there are."""
+        return len(self.deletions) + len(self.writes)
+
+
+Audience: TypeAlias = Literal["nobody", "log", "parent"]
+"""Who hears of a failure: nobody but those who look, readers of the log, or also those of the parent's events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the end of a sync means for its job."""
+
+    result: Result
+    reason: str = ""
+    message: str = ""
+    after_seconds: float | None = None
+    audience: Audience = "nobody"

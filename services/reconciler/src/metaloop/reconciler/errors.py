@@ -1,0 +1,66 @@
+"""What can go wrong in one sync, drawn as a tree; the leaves of `metaloop.common.errors` (a Conflict, a Refused …) are raised as they are.
+
+MetaloopError
+├── Transient
+│   └── HookThrottled        the webhook asks for time: no failure, nobody is told
+└── SyncError                this sync could not be completed; told on the parent
+    ├── HookFailed           the webhook's fault, or its network's: no usable answer this time
+    ├── NameTaken            a desired child's name belongs to an object that is not ours to touch
+    └── WritesFailed         some writes failed that don't depend on each other; the rest was done
+
+What each of them means for the job stands in one table, `core/outcome.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from metaloop.common.errors import MetaloopError, Transient
+
+_NAMED_AT_MOST: Final = 5
+
+
+class HookThrottled(Transient):
+    """The webhook answered that it is busy; `after_seconds` is its wish, None where it told none."""
+
+    def __init__(self, after_seconds: float | None) -> None:
+        super().__init__("the webhook asks for time")
+        self.after_seconds = after_seconds
+
+
+class SyncError(MetaloopError):
+    """This sync could not be completed."""
+
+
+class HookFailed(SyncError):
+    """The webhook gave no usable answer; `reason` is the gateway's word for why, `retryable` where time alone may mend it."""
+
+    def __init__(self, *, hook: str, reason: str, message: str, retryable: bool) -> None:
+        super().__init__(f"{hook} hook: {message}")
+        self.reason = reason
+        self.retryable = retryable
+
+
+class NameTaken(SyncError):
+    """A child can't be created: an object of that name exists, and it is not this parent's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One write that failed: `what` says which, as in "create ConfigMap default/a"."""
+
+    what: str
+    error: MetaloopError
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.error}"
+
+
+class WritesFailed(SyncError):
+    """Writes that don't depend on each other failed: each of them stands in `failures`, none was skipped because of another."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        named = [str(failure) for failure in failures[:_NAMED_AT_MOST]]
+        rest = len(failures) - len(named)
+        super().__init__("; ".join([*named, f"and {rest} more"] if rest else named))
+        self.failures = tuple(failures)

@@ -1,0 +1,71 @@
+"""Tells what each sync came to: one log line, counters, and a Warning event on a parent whose owner has something to mend."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from metaloop.common.job import JobKey
+from metaloop.common.json import JsonObject
+from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.reconciler.core.model import Outcome
+from metaloop.reconciler.ports import Recorder
+
+_MESSAGE_LIMIT: Final = 1000
+"""The API server refuses an event whose message has 1024 bytes."""
+
+_log = get_logger()
+_syncs = metrics.counter("metaloop_syncs", "Syncs that ended.", (fields.CONTROLLER, fields.OUTCOME))
+_writes = metrics.counter("metaloop_sync_writes", "Writes to the cluster that syncs carried out.", (fields.CONTROLLER, "action"))
+_seconds = metrics.histogram("metaloop_sync_seconds", "How long syncs took, their hooks included.", (fields.CONTROLLER,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedSync:
+    """All there is to tell of one sync."""
+
+    key: JobKey
+    parent: JsonObject
+    outcome: Outcome
+    actions: Counter[str]
+    """How many writes of each kind were carried out."""
+    seconds: float
+    unknown_keys: tuple[str, ...] = ()
+    """Keys of a loosely read answer that nobody reads."""
+
+
+def tell(sync: FinishedSync, recorder: Recorder) -> None:
+    """Counts a sync, logs it, and records an event where its outcome is one for the parent's owner."""
+    _count(sync)
+    _log_line(sync)
+    if sync.outcome.audience == "parent":
+        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}"[:_MESSAGE_LIMIT])
+
+
+def _count(sync: FinishedSync) -> None:
+    controller = str(sync.key.controller)
+    _syncs.labels(controller, sync.outcome.result).inc()
+    _seconds.labels(controller).observe(sync.seconds)
+    for action, number in sync.actions.items():
+        _writes.labels(controller, action).inc(number)
+
+
+def _log_line(sync: FinishedSync) -> None:
+    """The one line of each sync; at rest only those see it who ask for all lines."""
+    key, outcome = sync.key, sync.outcome
+    line: dict[str, object] = {
+        fields.CONTROLLER: str(key.controller),
+        fields.PARENT: f"{key.namespace}/{key.name}" if key.namespace else key.name,
+        fields.OUTCOME: outcome.result,
+        fields.ACTIONS: dict(sync.actions),
+        fields.SECONDS: round(sync.seconds, 6),
+    }
+    if sync.unknown_keys:
+        line["unknown_keys"] = sync.unknown_keys
+    if outcome.reason:
+        line |= {fields.REASON: outcome.reason, fields.ERROR: outcome.message}
+    if outcome.audience != "nobody":
+        _log.warning("sync.done", **line)
+    elif sync.actions or sync.unknown_keys or outcome.reason:
+        _log.info("sync.done", **line)
+    else:
+        _log.debug("sync.done", **line)

@@ -1,0 +1,48 @@
+"""Reads a claim's observation into typed values."""
+
+from metaloop.common.api.composite import CompositeController, parse_composite
+from metaloop.common.errors import Unavailable
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.objects import unstructured
+from metaloop.common.observation import Observation, ObservedGroup
+from metaloop.reconciler.core.model import ChildGroup, Observed
+from metaloop.reconciler.core.parent import selector_of
+from metaloop.reconciler.memo import LatestVersions
+
+
+class Observer:
+    """Reads observations; each version of a controller is parsed once."""
+
+    def __init__(self) -> None:
+        self._controllers = LatestVersions(parse_composite)
+
+    def observed(self, observation: Observation) -> Observed:
+        """The parent and what is known around it. Raises InvalidSpec or InvalidParent where the one or the other can't be served."""
+        controller = self._controllers.of(observation.controller)
+        return Observed(
+            controller=controller,
+            info=observation.parent_resource,
+            parent=observation.parent,
+            selector=selector_of(observation.parent, is_generated=controller.generate_selector),
+            groups=_groups(controller, observation),
+        )
+
+
+def key_of(observation: Observation) -> JobKey:
+    """The job that an observation belongs to; can be said also of a controller that can't be served."""
+    controller = ControllerId(unstructured.kind(observation.controller), unstructured.name(observation.controller))
+    parent = observation.parent
+    return JobKey(controller, observation.parent_resource.id, unstructured.namespace(parent), unstructured.name(parent))
+
+
+def _groups(controller: CompositeController, observation: Observation) -> tuple[ChildGroup, ...]:
+    candidates = {group.resource.id: group for group in observation.children}
+    missing = [str(rule.resource) for rule in controller.children if rule.resource not in candidates]
+    if missing:
+        # Going on without a group would make its children look deleted, or undeclared.
+        raise Unavailable(f"the watcher doesn't see {', '.join(missing)} yet")
+    return tuple([_group(candidates[rule.resource], rule.method) for rule in controller.children])
+
+
+def _group(candidates: ObservedGroup, method: str) -> ChildGroup:
+    return ChildGroup(info=candidates.resource, method=method, objects=tuple(candidates.objects))  # type: ignore[arg-type]

@@ -1,0 +1,51 @@
+"""What the stages need from outside: the API server, events, the lease and the CPU slot of the worker they run for."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.resource import ResourceInfo
+
+
+class Api(Protocol):
+    """One object at a time of the API server; what comes back is the object as it then is. Raises what `metaloop.common.kube.errors` draws."""
+
+    async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
+        """The live object."""
+        ...
+
+    async def create(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+        """Creates `obj`."""
+        ...
+
+    async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "") -> JsonObject:
+        """Replaces the object, or only its subresource, if it still has `obj`'s UID and resourceVersion."""
+        ...
+
+    async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str) -> object:
+        """Asks for deletion in the background, if the object still has this UID."""
+        ...
+
+
+class Recorder(Protocol):
+    """Where Kubernetes Events go: aggregated, never in the caller's way, never failing."""
+
+    def record(self, regarding: JsonObject, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' own word
+        """Notes that `message` is true of the object that it regards."""
+        ...
+
+
+class LeaseGuard(Protocol):
+    """A worker's right to go on with one parent."""
+
+    def check(self) -> None:
+        """Raises LeaseLost where the right has ended: to be asked before each write."""
+        ...
+
+
+class Slot(Protocol):
+    """One job's share of CPU and API calls."""
+
+    def waiting(self) -> AbstractAsyncContextManager[None]:
+        """Lends the share to other jobs for as long as this one only waits for a webhook."""
+        ...

@@ -1,0 +1,1 @@
+"""Turns changes in the cluster into reconcile jobs; decides nothing about children."""

@@ -1,0 +1,47 @@
+"""Answers a worker's claim with a lease and the parent's observation."""
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
+
+from metaloop.common.bus.messages import ClaimRequest
+from metaloop.common.job import JobKey
+from metaloop.common.observation import Busy, CachedObservation, Gone, granted_to_bytes, refusal_to_bytes
+from metaloop.watcher.core.entry import Lease
+from metaloop.watcher.workqueue import WorkQueue
+
+Observe: TypeAlias = Callable[[JobKey], CachedObservation | Gone]
+"""The world of one parent as the cache holds it now."""
+
+
+class Claims:
+    """Grants leases on the keys of the queue."""
+
+    def __init__(self, queue: WorkQueue, *, observe: Observe, lease_seconds: float) -> None:
+        self._queue = queue
+        self._observe = observe
+        self._lease_seconds = lease_seconds
+
+    def answer(self, request: ClaimRequest) -> bytes:
+        """The wire form of the reply to a claim.
+
+        Observation and lease are made in one go, without an await in between: no event is applied to the cache after the one and counted as
+        seen by the other.
+        """
+        now = self._queue.clock()
+        observed = self._observe(request.key)
+        reply = self._queue.core.claim(request.key, worker=request.worker, now=now)
+        self._queue.core.window.tell(request.worker, request.slots, now=now)
+        self._queue.ring()
+        match reply:
+            case Lease():
+                return self._grant(reply, observed)
+            case Busy() | Gone():
+                return refusal_to_bytes(reply)
+            case _:
+                assert_never(reply)
+
+    def _grant(self, lease: Lease, observed: CachedObservation | Gone) -> bytes:
+        if isinstance(observed, Gone):
+            self._queue.core.dismiss(lease)
+            return refusal_to_bytes(Gone(reason=observed.reason, lease=lease.id))
+        return granted_to_bytes(observed, lease=lease.id, lease_seconds=self._lease_seconds)

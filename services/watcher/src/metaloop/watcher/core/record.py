@@ -1,0 +1,64 @@
+"""The last seen state of one object: its bytes, and the little that is asked of it without reading them.
+
+Thousands of these are held, so each is small: no dict tree, namespaces and equal label sets shared.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import ControllerRef, controller_ref
+
+ObjectKey: TypeAlias = tuple[str, str]
+"""Namespace (empty for cluster-scoped objects) and name."""
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One object as it was last seen."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: int
+    """As a number: versions of one resource compare. 0 where it is none."""
+    raw: bytes
+    """The whole object as JSON, without `metadata.managedFields`."""
+    labels: Mapping[str, str]
+    owner: ControllerRef | None
+    finalizers: tuple[str, ...]
+    is_deleting: bool
+
+    def parse(self) -> JsonObject:
+        """The object, as JSON that is nobody else's."""
+        return loads(self.raw)
+
+
+def record_of(obj: JsonObject) -> Record | None:
+    """The record of an object, which loses its managedFields by this; None for what has no name or no UID, and so is no object."""
+    metadata = unstructured.metadata(obj)
+    name, uid = unstructured.text(metadata, "name"), unstructured.text(metadata, "uid")
+    if not name or not uid:
+        return None
+    metadata.pop("managedFields", None)
+    labels = unstructured.strings(metadata.get("labels"))
+    return Record(
+        key=(sys.intern(unstructured.text(metadata, "namespace")), name),
+        uid=uid,
+        resource_version=version_number(unstructured.text(metadata, "resourceVersion")),
+        raw=dumps(obj),
+        labels=labels or _NO_LABELS,
+        owner=controller_ref(obj) if "ownerReferences" in metadata else None,
+        finalizers=tuple(unstructured.finalizers(obj)) if "finalizers" in metadata else (),
+        is_deleting="deletionTimestamp" in metadata,
+    )
+
+
+def version_number(text: str) -> int:
+    """A resourceVersion as a number; 0 for what is none."""
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,468 @@
+"""Fair and stingy: what is dirty, in flight, waiting for a timer; what goes next.
+
+The queue of all parents that must be synced, as client-go's workqueue is one, but with its workers behind a message stream that may
+lose, double and reorder. A pure state machine: it is told what happened and when, and says what to publish and when to ask again.
+
+    mark      any event, any timer                             the key must run (again)
+    take      the window has room, it is the key's turn        its job is to be published                    Add
+    claim     a worker took the job from the stream            it has a lease, and observes the world *now*  Get
+    report    the worker tells how the sync ended         ┐    both: the sync is over; what marked the key
+    receipt   the server tells that the job is removed    ┘    meanwhile makes it wait again                 Done
+
+Properties:
+
+- **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one; marks of a key that
+  is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it answers every mark before it.
+- **single**: a lease lives until it is over or wasn't renewed for `lease_seconds`; until then other claims are told to come back. A worker
+  measures that time from before its last confirmed renewal was sent, so its own view of the lease always ends first.
+- **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims it; a
+  lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and costs nothing.
+- **read your writes**: after a sync the key isn't handed out before the cache has seen what the sync wrote, or two seconds passed. So the
+  echoes of K writes cost one sync, not K.
+- **fair**: see `priority.py`.
+"""
+
+from collections.abc import Iterator
+from math import ceil
+from zlib import crc32
+
+from metaloop.common.job import ControllerId, Job, JobKey
+from metaloop.common.observation import Busy, Gone
+from metaloop.common.report import SyncReport
+from metaloop.watcher.core.backoff import try_after
+from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
+from metaloop.watcher.core.gate import Gate, ObjectName, Seen
+from metaloop.watcher.core.limits import Counts, Limits
+from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
+from metaloop.watcher.core.timers import Timer, Timers
+from metaloop.watcher.core.window import Window
+
+_STAGE_GRID = 10
+"""Timers of stages fire at whole tenths of a second: later than asked, never earlier."""
+_RESYNC_JITTER = 0.1
+_GATED_RETRY_SECONDS = 0.05
+_FULL_RETRY_SECONDS = 0.25
+_LEAST_BUSY_SECONDS = 0.1
+_MOST_BUSY_SECONDS = 1.0
+_NOTHING_TO_DO = Gone(reason="nothing marked it since its last sync")
+
+
+class Queue:
+    """All keys of one shard. `epoch` names this life of the watcher: leases carry it, so that a word of an earlier life isn't taken for ours."""
+
+    def __init__(self, *, shard: str, epoch: str, seen: Seen, limits: Limits | None = None) -> None:
+        self.counts = Counts()
+        self.window = Window()
+        self._shard = shard
+        self._epoch = epoch
+        self._limits = limits or Limits()
+        self._entries: dict[JobKey, Entry] = {}
+        """Every key that isn't blank."""
+        self._lanes: dict[ControllerId, Lane[Entry]] = {}
+        self._resyncs: dict[ControllerId, float] = {}
+        """Each controller's resync period, where it has one."""
+        self._order: FairOrder[Entry] = FairOrder()
+        """The waiting entries, and no others; in flight for it are those that are queued or leased."""
+        self._again: dict[Entry, None] = {}
+        """Queued entries whose job is to be offered once more, in order."""
+        self._unclaimed = 0
+        """How many entries are queued and not refused."""
+        self._leases: dict[str, Entry] = {}
+        """The leased entries by their lease."""
+        self._leases_made = 0
+        self._gate: Gate[Entry] = Gate(seen)
+        """The entries whose writes the cache hasn't seen yet, idle or gated."""
+        self._timers: Timers[Entry] = Timers()
+
+    # -- what marks keys -------------------------------------------------------------------------------------------------------------
+
+    def mark(self, key: JobKey, mark: Mark, *, now: float) -> None:
+        """Have `key` run, or run once more where it is leased."""
+        self.counts.marks += 1
+        entry = self._entry_of(key)
+        before, entry.mark = entry.mark, stronger(entry.mark, mark)
+        if entry.stage is Stage.IDLE:
+            self._wait(entry, entry.mark, now)
+        elif entry.stage is Stage.WAITING and entry.mark is not before:
+            self._order.discard(entry, entry.lane)
+            self._order.push(entry, entry.lane, mark.klass, now=now)
+
+    def forget(self, key: JobKey) -> None:
+        """Have nothing run `key` any more but new marks: its parent is gone. A worker that holds it finishes as always."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._forget(entry)
+
+    def set_controller(self, controller: ControllerId, *, resync_seconds: float | None, max_concurrent: int | None, now: float) -> None:
+        """Resync the keys of a controller with this period, and let no more than so many of them be on their way at once."""
+        lane = self._lane_of(controller)
+        self._order.limit(lane, max_concurrent)
+        if self._resyncs.get(controller) == resync_seconds:
+            return
+        self._resyncs.pop(controller, None)
+        if resync_seconds is not None:
+            self._resyncs[controller] = resync_seconds
+        for entry in [entry for entry in self._entries.values() if entry.lane is lane]:
+            entry.stop(Purpose.RESYNC)
+            self._arm_resync(entry, now)
+
+    def forget_controller(self, controller: ControllerId) -> None:
+        """Have nothing run the keys of a controller any more."""
+        self._resyncs.pop(controller, None)
+        for entry in [entry for key, entry in self._entries.items() if key.controller == controller]:
+            self._forget(entry)
+        if not any(key.controller == controller for key in self._entries):
+            self._lanes.pop(controller, None)
+
+    def progress(self, name: ObjectName, *, now: float) -> bool:
+        """Whether keys may run that didn't before, since they waited for the cache to have news of this object."""
+        passing = self._gate.progress(name)
+        for entry in passing:
+            entry.stop(Purpose.GATE)
+            self._pass_gate(entry, now)
+        return bool(passing)
+
+    # -- time ------------------------------------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """Do what is due by `now`."""
+        while (timer := self._timers.pop_due(now)) is not None:
+            self._fire(timer.owner, Purpose(timer.purpose), now)
+
+    def next_wakeup(self) -> float | None:
+        """When to `advance` next, unless something else happens before."""
+        return self._timers.next_due()
+
+    # -- towards the stream ----------------------------------------------------------------------------------------------------------
+
+    def take(self, now: float) -> Job | None:
+        """The job to publish next; None where the window is full or nothing may go. Ask until it is None."""
+        entry = self._take_again() or self._take_next(now)
+        if entry is None:
+            return None
+        self._set_offer(entry, Offer.SENT)
+        self._set_timer(entry, Purpose.STAGE, now + self._limits.answer_seconds)
+        self.counts.offers += 1
+        return _job_of(entry, self._shard)
+
+    def stored(self, key: JobKey, *, now: float) -> None:
+        """The stream took the job."""
+        entry = self._queued(key)
+        if entry is not None:
+            self._set_offer(entry, Offer.STORED)
+            self._set_timer(entry, Purpose.STAGE, now + self._limits.claim_seconds)
+
+    def refused(self, key: JobKey, *, now: float) -> None:
+        """The stream holds an older job of the key. It isn't told whether a worker has looked at the world for it already: so we ask on."""
+        self.counts.refusals += 1
+        entry = self._queued(key)
+        if entry is not None:
+            self._set_offer(entry, Offer.REFUSED)
+            pause = min(self._limits.refused_seconds * 2**entry.refusals, self._limits.claim_seconds)
+            entry.refusals = min(entry.refusals + 1, 10)
+            self._set_timer(entry, Purpose.STAGE, now + pause)
+
+    def unknown(self, key: JobKey, *, now: float) -> None:
+        """Nobody knows whether the stream took the job."""
+        entry = self._queued(key)
+        if entry is not None:
+            self._set_timer(entry, Purpose.STAGE, now + self._limits.refused_seconds)
+
+    def offer_all_again(self) -> None:
+        """The stream may have lost everything: a reconnection, or it was made anew."""
+        for entry in self._entries.values():
+            if entry.stage is Stage.QUEUED:
+                self._again[entry] = None
+
+    # -- towards the workers ---------------------------------------------------------------------------------------------------------
+
+    def claim(self, key: JobKey, *, worker: str, now: float) -> Lease | Busy | Gone:
+        """A new lease for `worker`, to be answered with what the cache holds at this moment; or why there is none."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.lease is not None:
+            refusal = self._end_lease_or_refuse(entry, entry.lease, worker=worker, now=now)
+            if refusal is not None:
+                self.counts.busy += 1
+                return refusal
+        if entry is None or entry.mark is None:
+            return _NOTHING_TO_DO
+        if entry.stage is Stage.GATED:
+            return Busy(retry_seconds=_GATED_RETRY_SECONDS)
+        if entry.stage is Stage.WAITING and not entry.lane.has_room:
+            return Busy(retry_seconds=_FULL_RETRY_SECONDS)
+        self.counts.claims += 1
+        self._leases_made += 1
+        return self._lease(entry, f"{self._epoch}-{self._leases_made}", worker=worker, now=now)
+
+    def dismiss(self, lease: Lease) -> None:
+        """There is nothing to sync for a lease just made: it is over with its receipt, and the key is forgotten."""
+        lease.is_dismissed = True
+        self._forget(self._leases[lease.id])
+
+    def renew(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
+        """Whether `worker` still holds a lease, which then lives on. A lease of an earlier watcher's life is adopted where nobody else has the key."""
+        entry = self._leases.get(lease_id)
+        if entry is not None and entry.lease is not None:
+            entry.lease.expires = now + self._limits.lease_seconds
+            if entry.lease.report is None and not entry.lease.has_receipt:
+                self._set_timer(entry, Purpose.STAGE, entry.lease.expires)
+            return True
+        if lease_id.startswith(f"{self._epoch}-"):
+            return False
+        return self._adopt(lease_id, key, worker=worker, now=now)
+
+    def report(self, report: SyncReport, *, now: float) -> None:
+        """A worker tells how its sync ended."""
+        entry = self._leases.get(report.lease)
+        if entry is None or entry.lease is None or entry.key != report.key:
+            self.counts.stale_words += 1
+            return
+        entry.lease.report = report
+        self._finish_or_wait(entry, entry.lease, now)
+
+    def receipt(self, lease_id: str, *, now: float) -> None:
+        """The server tells that the job of a lease is out of the stream."""
+        entry = self._leases.get(lease_id)
+        if entry is None or entry.lease is None:
+            self.counts.stale_words += 1
+            return
+        entry.lease.has_receipt = True
+        self._finish_or_wait(entry, entry.lease, now)
+
+    # -- to look at ------------------------------------------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[Entry]:
+        """All that is known, to be read only."""
+        return iter(self._entries.values())
+
+    def entry(self, key: JobKey) -> Entry | None:
+        """What is known of a key, to be read only."""
+        return self._entries.get(key)
+
+    @property
+    def waiting(self) -> int:
+        """How many keys wait for their turn."""
+        return len(self._order)
+
+    @property
+    def gated(self) -> int:
+        """How many keys may not run before the cache has seen their writes."""
+        return len(self._gate)
+
+    @property
+    def unclaimed(self) -> int:
+        """How many jobs lie in the stream and wait for a worker, as far as we know."""
+        return self._unclaimed
+
+    @property
+    def leased(self) -> int:
+        """How many keys a worker holds."""
+        return len(self._leases)
+
+    # -- stages ----------------------------------------------------------------------------------------------------------------------
+
+    def _wait(self, entry: Entry, mark: Mark, now: float) -> None:
+        """Marked: to wait in our order, or before the gate."""
+        if entry in self._gate:
+            entry.stage = Stage.GATED
+            return
+        entry.stage = Stage.WAITING
+        self._order.push(entry, entry.lane, mark.klass, now=now)
+
+    def _pass_gate(self, entry: Entry, now: float) -> None:
+        if entry.stage is Stage.GATED and entry.mark is not None:
+            self._wait(entry, entry.mark, now)
+        else:
+            self._drop_if_blank(entry)
+
+    def _take_again(self) -> Entry | None:
+        if not self._again:
+            return None
+        entry = next(iter(self._again))
+        del self._again[entry]
+        return entry
+
+    def _take_next(self, now: float) -> Entry | None:
+        if self._unclaimed >= self.window.size:
+            return None
+        entry = self._order.pop(now)
+        if entry is not None:
+            entry.stage = Stage.QUEUED
+        return entry
+
+    def _lease(self, entry: Entry, lease_id: str, *, worker: str, now: float) -> Lease:
+        self._leave_for_lease(entry)
+        serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started")
+        lease = Lease(id=lease_id, worker=worker, expires=now + self._limits.lease_seconds, serves=serves)
+        entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
+        self._leases[lease_id] = entry
+        entry.stop(Purpose.RETRY)
+        self._set_timer(entry, Purpose.STAGE, lease.expires)
+        return lease
+
+    def _leave_for_lease(self, entry: Entry) -> None:
+        if entry.stage is Stage.QUEUED:
+            self._set_offer(entry, None)
+            self._again.pop(entry, None)
+            return
+        self._order.discard(entry, entry.lane)
+        self._order.enter(entry.lane)
+
+    def _adopt(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
+        """Whether the key was free, and now is held as an earlier life of the watcher granted it. What marked the key stays: it is dirty."""
+        entry = self._entry_of(key)
+        if entry.lease is not None:
+            return False
+        self.counts.leases_adopted += 1
+        dirty = entry.mark
+        self._lease(entry, lease_id, worker=worker, now=now)
+        entry.mark = dirty
+        return True
+
+    def _end_lease_or_refuse(self, entry: Entry, lease: Lease, *, worker: str, now: float) -> Busy | None:
+        """Another claim for a leased key: either the lease is over in truth, and ends now, or the claim has to wait."""
+        if lease.report is not None:
+            # The job came back although its sync is over: its acknowledgement was lost.
+            self._finish(entry, lease, now)
+        elif lease.expires <= now or lease.worker == worker:
+            # A worker never asks for a key that it works on: our reply didn't reach it.
+            self._expire(entry, lease)
+        else:
+            return Busy(retry_seconds=min(max(lease.expires - now, _LEAST_BUSY_SECONDS), _MOST_BUSY_SECONDS))
+        return None
+
+    def _expire(self, entry: Entry, lease: Lease) -> None:
+        """The key is queued again, since the stream still has its job; if not, the next offer puts it there."""
+        self.counts.leases_expired += 1
+        del self._leases[lease.id]
+        entry.stage, entry.lease, entry.mark = Stage.QUEUED, None, stronger(entry.mark, lease.serves)
+        self._set_offer(entry, Offer.REFUSED)
+        self._again[entry] = None
+
+    def _finish_or_wait(self, entry: Entry, lease: Lease, now: float) -> None:
+        if lease.is_over:
+            self._finish(entry, lease, now)
+        else:
+            self._set_timer(entry, Purpose.STAGE, now + self._limits.receipt_seconds)
+
+    def _finish(self, entry: Entry, lease: Lease, now: float) -> None:
+        self.counts.finished += 1
+        del self._leases[lease.id]
+        entry.stage, entry.lease = Stage.IDLE, None
+        entry.stop(Purpose.STAGE)
+        self._order.release(entry.lane)
+        if not lease.is_dismissed:
+            self._plan_next(entry, lease.report, now)
+        if entry.mark is not None:
+            self._wait(entry, entry.mark, now)
+        else:
+            self._drop_if_blank(entry)
+
+    # -- what follows from a report --------------------------------------------------------------------------------------------------
+
+    def _plan_next(self, entry: Entry, report: SyncReport | None, now: float) -> None:
+        entry.failures, wait = try_after(report, failures=entry.failures)
+        if wait is not None:
+            self._set_timer(entry, Purpose.RETRY, now + wait)
+        self._arm_resync(entry, now)
+        if report is None:
+            return
+        if report.resync_after_seconds is not None:
+            pending = entry.due(Purpose.RESYNC_AFTER)
+            due = now + report.resync_after_seconds
+            self._set_timer(entry, Purpose.RESYNC_AFTER, due if pending is None else min(pending, due))
+        if self._gate.close(entry, report.writes):
+            self.counts.gates_closed += 1
+            self._set_timer(entry, Purpose.GATE, now + self._limits.gate_seconds)
+
+    def _arm_resync(self, entry: Entry, now: float) -> None:
+        """The next resync, unless one is due already: ten percent early or late, each key by its own, so that they don't all come at once."""
+        period = self._resyncs.get(entry.key.controller)
+        if period is None or entry.due(Purpose.RESYNC) is not None:
+            return
+        spread = crc32(f"{entry.key} {int(now)}".encode()) / 2**31 - 1.0
+        self._set_timer(entry, Purpose.RESYNC, now + period * (1.0 + _RESYNC_JITTER * spread))
+
+    # -- timers ----------------------------------------------------------------------------------------------------------------------
+
+    def _fire(self, entry: Entry, purpose: Purpose, now: float) -> None:
+        match purpose:
+            case Purpose.STAGE:
+                self._stage_is_late(entry, now)
+            case Purpose.GATE:
+                self.counts.gates_timed_out += 1
+                self._gate.open(entry)
+                self._pass_gate(entry, now)
+            case Purpose.RETRY:
+                self.mark(entry.key, Mark(klass=MarkClass.RETRY, reason="retry"), now=now)
+            case Purpose.RESYNC_AFTER:
+                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resyncAfterSeconds"), now=now)
+            case Purpose.RESYNC:
+                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync"), now=now)
+
+    def _stage_is_late(self, entry: Entry, now: float) -> None:
+        lease = entry.lease
+        if entry.stage is Stage.QUEUED:
+            self._again[entry] = None
+        elif lease is None:
+            return
+        elif lease.report is not None or lease.has_receipt:
+            self.counts.receipts_missed += not lease.has_receipt
+            self.counts.reports_missed += lease.report is None
+            self._finish(entry, lease, now)
+        else:
+            self._expire(entry, lease)
+
+    def _set_timer(self, entry: Entry, purpose: Purpose, due: float) -> None:
+        timer = entry.timers.get(purpose)
+        if timer is None:
+            timer = entry.timers[purpose] = Timer(entry, purpose)
+        # Most timers of this kind are stopped before they fire; on a coarse grid, one awakening skips hundreds of them.
+        self._timers.set(timer, due=ceil(due * _STAGE_GRID) / _STAGE_GRID if purpose is Purpose.STAGE else due)
+
+    # -- entries ---------------------------------------------------------------------------------------------------------------------
+
+    def _entry_of(self, key: JobKey) -> Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = Entry(key=key, lane=self._lane_of(key.controller))
+        return entry
+
+    def _lane_of(self, controller: ControllerId) -> Lane[Entry]:
+        lane = self._lanes.get(controller)
+        if lane is None:
+            lane = self._lanes[controller] = Lane()
+        return lane
+
+    def _queued(self, key: JobKey) -> Entry | None:
+        """The entry of a key that is queued; an answer to an offer may come when the key is long claimed."""
+        entry = self._entries.get(key)
+        return entry if entry is not None and entry.stage is Stage.QUEUED else None
+
+    def _set_offer(self, entry: Entry, offer: Offer | None) -> None:
+        self._unclaimed += (offer in _IN_WINDOW) - (entry.offer in _IN_WINDOW)
+        entry.offer = offer
+
+    def _forget(self, entry: Entry) -> None:
+        for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC):
+            entry.stop(purpose)
+        entry.failures = 0
+        if entry.stage is Stage.WAITING:
+            self._order.discard(entry, entry.lane)
+        if entry.stage in (Stage.WAITING, Stage.GATED):
+            entry.stage, entry.mark = Stage.IDLE, None
+        if entry.stage is Stage.LEASED:
+            entry.mark = None
+        self._drop_if_blank(entry)
+
+    def _drop_if_blank(self, entry: Entry) -> None:
+        if entry.is_blank and entry not in self._gate:
+            del self._entries[entry.key]
+
+
+_IN_WINDOW = (Offer.SENT, Offer.STORED)
+
+
+def _job_of(entry: Entry, shard: str) -> Job:
+    mark = entry.mark
+    return Job(key=entry.key, shard=shard, reason=mark.reason if mark else "", traceparent=mark.traceparent if mark else "")

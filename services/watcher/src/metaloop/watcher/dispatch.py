@@ -1,0 +1,137 @@
+"""Feeds the job stream through its window, and learns of jobs done.
+
+Life of a dispatcher: `open` (hear workers, take over the leases that they hold), then the caller marks every parent, then `run`.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import assert_never
+
+import structlog
+
+from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leases
+from metaloop.common.bus.claims import serving_claims
+from metaloop.common.bus.connect import Bus
+from metaloop.common.bus.jobs import JobPublisher, Outcome
+from metaloop.common.bus.messages import Renewal
+from metaloop.common.bus.stream import JobStream
+from metaloop.common.job import JobKey
+from metaloop.common.report import SyncReport
+from metaloop.watcher.claims import Claims
+from metaloop.watcher.workqueue import WorkQueue
+
+_log = structlog.get_logger(__name__)
+
+_HELD_WAIT_SECONDS = 0.3
+_MEND_PAUSE_SECONDS = 0.5
+_WORKER_SILENCE_SECONDS = 10.0
+"""A worker that said nothing for so long has no free slots."""
+
+
+class Dispatcher:
+    """Between the work queue of one shard and the bus."""
+
+    def __init__(self, bus: Bus, stream: JobStream, *, shard: str, queue: WorkQueue, claims: Claims) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._shard = shard
+        self._queue = queue
+        self._claims = claims
+        self._publisher = JobPublisher(bus, self._take_outcome)
+        self._bell = asyncio.Event()
+        self._stream_is_doubtful = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_due = math.inf
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Hears workers and grants leases for the length of the block; when it begins, the leases that workers hold are known."""
+        self._queue.ring = self._bell.set
+        self._bus.on_reconnect(self._stream_is_doubtful.set)
+        await self._stream.ensure_at_last()
+        ears = WatcherEars(on_renewal=self._take_renewal, on_report=self._take_report, on_receipt=self._take_receipt)
+        async with (
+            self._publisher.listening(),
+            hearing_workers(self._bus, self._shard, ears),
+            serving_claims(self._bus, self._shard, handler=self._claims.answer),
+        ):
+            for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
+                self._take_renewal(renewal)
+            yield
+
+    async def run(self) -> None:
+        """Publish jobs for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._mend_stream(), name="mend the job stream")
+            tasks.create_task(self._feed(), name="feed the job stream")
+
+    async def _feed(self) -> None:
+        while True:
+            self._bell.clear()
+            await self._feed_window()
+            self._set_alarm(self._queue.core.next_wakeup())
+            await self._bell.wait()
+
+    async def _feed_window(self) -> None:
+        queue, clock = self._queue.core, self._queue.clock
+        queue.advance(clock())
+        while (job := queue.take(clock())) is not None:
+            await self._publisher.offer(job)
+
+    def _set_alarm(self, due: float | None) -> None:
+        """Have the bell rung at `due`, or earlier: an alarm that is set for an earlier time stays."""
+        if due is None or due >= self._alarm_due:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_due = due
+        self._alarm = asyncio.get_running_loop().call_later(max(0.0, due - self._queue.clock()), self._ring_alarm)
+
+    def _ring_alarm(self) -> None:
+        self._alarm, self._alarm_due = None, math.inf
+        self._bell.set()
+
+    async def _mend_stream(self) -> None:
+        """After each doubt: have the stream there, and in it all jobs that should be."""
+        while True:
+            await self._stream_is_doubtful.wait()
+            self._stream_is_doubtful.clear()
+            await self._stream.ensure_at_last()
+            self._queue.core.offer_all_again()
+            self._bell.set()
+            await asyncio.sleep(_MEND_PAUSE_SECONDS)  # a stream that refuses for a reason of its own stays doubtful
+
+    def _take_outcome(self, key: JobKey, outcome: Outcome) -> None:
+        now = self._queue.clock()
+        match outcome:
+            case Outcome.QUEUED:
+                self._queue.core.stored(key, now=now)
+            case Outcome.ALREADY_QUEUED:
+                self._queue.core.refused(key, now=now)
+                self._bell.set()  # it no longer counts in the window
+            case Outcome.UNKNOWN:
+                self._queue.core.unknown(key, now=now)
+                self._stream_is_doubtful.set()
+            case _:
+                assert_never(outcome)
+
+    def _take_renewal(self, renewal: Renewal) -> list[str]:
+        """The leases of a worker that are lost; the others live on."""
+        queue, now = self._queue.core, self._queue.clock()
+        queue.window.tell(renewal.worker, renewal.slots, now=now)
+        queue.window.forget_silent(since=now - _WORKER_SILENCE_SECONDS)
+        lost = [held.lease for held in renewal.leases if not queue.renew(held.lease, held.key, worker=renewal.worker, now=now)]
+        if lost:
+            _log.info("dispatch.leases_lost", worker=renewal.worker, leases=lost)
+        self._bell.set()
+        return lost
+
+    def _take_report(self, report: SyncReport) -> None:
+        self._queue.core.report(report, now=self._queue.clock())
+        self._bell.set()
+
+    def _take_receipt(self, lease: str) -> None:
+        self._queue.core.receipt(lease, now=self._queue.clock())
+        self._bell.set()

@@ -1,0 +1,33 @@
+"""The frozen settings this service reads from its environment, one documented field each."""
+
+from pydantic import Field, field_validator
+
+from metaloop.common.objects.selector import parse_selector_text
+from metaloop.common.settings import KubeSettings, NatsSettings, ServiceSettings
+
+
+class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
+    """What the watcher can be told."""
+
+    port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes, metrics and debug views on; 0 takes a free one.")
+    shard: str = Field(
+        default="0/1", pattern=r"^\d+/[1-9]\d*$", description="Which of how many shards of the controllers this watcher serves."
+    )
+    target_label_selector: str = Field(
+        default="", description="Serve only controllers whose labels match; kubectl's text form; empty: all."
+    )
+    discovery_interval_seconds: float = Field(
+        default=30.0, gt=0, description="How often to ask what the API server serves. Changes of CRDs are noticed at once, by a watch."
+    )
+    watch_inactivity_seconds: float = Field(
+        default=70.0, gt=0, description="A watch that says nothing for so long, not even a bookmark (one a minute), is opened anew."
+    )
+    read_your_writes_seconds: float = Field(
+        default=2.0, ge=0, description="How long a parent waits, at most, until the cache has seen what its last sync wrote."
+    )
+
+    @field_validator("target_label_selector")
+    @classmethod
+    def _is_selector(cls, text: str) -> str:
+        parse_selector_text(text)
+        return text

@@ -1,0 +1,125 @@
+"""The running watches: one reflector and one cache for each resource that somebody wants, each supervised on its own."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.record import record_of
+from metaloop.watcher.watch import Reflector, WatchSettings
+
+log = get_logger()
+
+OnChange: TypeAlias = Callable[[Change], None]
+_RESTART_SECONDS = 1.0
+
+
+class CacheSink:
+    """Puts what a reflector tells into a cache, and hands on what is news."""
+
+    def __init__(self, cache: ResourceCache, *, on_change: OnChange, on_synced: Callable[[], None]) -> None:
+        self._cache = cache
+        self._on_change = on_change
+        self._on_synced = on_synced
+
+    def begin_list(self) -> None:
+        """A list of everything begins."""
+        self._cache.begin_list()
+
+    def put(self, obj: JsonObject) -> None:
+        """The object is like this now. Raises ValueError for what is no object."""
+        record = record_of(_identified(obj, self._cache.resource))
+        if record is None:
+            raise ValueError("an object without name or UID")
+        self._tell(self._cache.put(record))
+
+    def remove(self, obj: JsonObject) -> None:
+        """The object is gone. Raises ValueError for what is no object."""
+        record = record_of(obj)
+        if record is None:
+            raise ValueError("an object without name or UID")
+        self._tell(self._cache.remove(record))
+
+    def end_list(self, version: str) -> None:
+        """The list was whole."""
+        for change in self._cache.end_list(version):
+            self._tell(change)
+        self._on_synced()
+
+    def progress(self, version: str) -> None:
+        """Nothing happened up to this version but what was told."""
+        self._cache.progress(version)
+
+    def _tell(self, change: Change | None) -> None:
+        if change is not None:
+            self._on_change(change)
+
+
+def _identified(obj: JsonObject, resource: ResourceInfo) -> JsonObject:
+    """The items of a list don't say what they are."""
+    obj.setdefault("apiVersion", resource.api_version)
+    obj.setdefault("kind", resource.kind)
+    return obj
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    reflector: Reflector
+    task: asyncio.Task[None]
+
+
+class Watches:
+    """All watches of this process. `start` and `stop` act at once; the tasks live in the group that is given."""
+
+    def __init__(self, kube: KubeClient, *, settings: WatchSettings, on_change: OnChange, on_news: Callable[[], None]) -> None:
+        self.caches: dict[ResourceId, ResourceCache] = {}
+        self._kube = kube
+        self._settings = settings
+        self._on_change = on_change
+        self._on_news = on_news
+        """Called when a cache is synced, or a watch's problem came or went."""
+        self._watches: dict[ResourceId, _Watch] = {}
+
+    def start(self, resource: ResourceInfo, group: asyncio.TaskGroup) -> None:
+        """Begin to watch a resource that isn't watched yet."""
+        cache = self.caches[resource.id] = ResourceCache(resource)
+        sink = CacheSink(cache, on_change=self._on_change, on_synced=self._on_news)
+        reflector = Reflector(self._kube, resource, sink, settings=self._settings)
+        reflector.on_problem = self._on_news
+        task = group.create_task(_supervised(reflector, resource), name=f"watch {resource.id}")
+        self._watches[resource.id] = _Watch(reflector, task)
+
+    def stop(self, resource: ResourceId) -> None:
+        """Watch a resource no longer, and forget its objects."""
+        self._watches.pop(resource).task.cancel()
+        del self.caches[resource]
+
+    def problem(self, resource: ResourceId) -> str:
+        """What keeps a resource from being watched now; empty while all is well."""
+        return self._watches[resource].reflector.problem
+
+    def is_synced(self, resource: ResourceId) -> bool:
+        """Whether a whole list of the resource was seen."""
+        cache = self.caches.get(resource)
+        return cache is not None and cache.is_synced
+
+    def wake(self) -> None:
+        """Have every watch that waits before its next try make it now."""
+        for watch in self._watches.values():
+            watch.reflector.wake()
+
+
+async def _supervised(reflector: Reflector, resource: ResourceInfo) -> None:
+    """Run a reflector for ever. One that dies of something unforeseen takes no other with it."""
+    while True:
+        try:
+            await reflector.run()
+        except Exception as error:  # the top of this watch's loop: its failure is its own
+            log.exception("watch.crashed", **{fields.RESOURCE: str(resource.id), fields.ERROR: repr(error)})
+            await asyncio.sleep(_RESTART_SECONDS)

@@ -1,0 +1,85 @@
+"""A queue in hand, with short words for what happens to it."""
+
+from metaloop.common.job import Job, JobKey
+from metaloop.common.observation import Busy, Gone
+from metaloop.common.report import Result, Write
+from metaloop.common.testing.builders import SHARD, job_key, sync_report
+from metaloop.common.testing.clock import FakeClock
+from metaloop.watcher.core.entry import Entry, Lease, Mark
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.priority import MarkClass
+from metaloop.watcher.core.workqueue import Queue
+
+KEY = job_key()
+LIMITS = Limits()
+
+
+class QueueInHand:
+    """A queue, its clock, and a cache that sees writes when it is told to."""
+
+    def __init__(self, *, epoch: str = "epoch") -> None:
+        self.clock = FakeClock()
+        self.seen: set[Write] = set()
+        self.queue = Queue(shard=SHARD, epoch=epoch, seen=self.seen.__contains__, limits=LIMITS)
+
+    def mark(self, key: JobKey = KEY, klass: MarkClass = MarkClass.CHANGED, reason: str = "it changed") -> None:
+        self.queue.mark(key, Mark(klass=klass, reason=reason), now=self.clock())
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and what is due happen when it is due."""
+        until = self.clock() + seconds
+        while (due := self.queue.next_wakeup()) is not None and due <= until:
+            self.clock.now = max(self.clock.now, due)
+            self.queue.advance(self.clock())
+        self.clock.now = until
+
+    def take(self) -> Job | None:
+        return self.queue.take(self.clock())
+
+    def take_all(self) -> list[JobKey]:
+        return [job.key for job in iter(self.take, None)]
+
+    def claim(self, key: JobKey = KEY, *, worker: str = "worker") -> Lease | Busy | Gone:
+        return self.queue.claim(key, worker=worker, now=self.clock())
+
+    def lease(self, key: JobKey = KEY, *, worker: str = "worker") -> Lease:
+        reply = self.claim(key, worker=worker)
+        assert isinstance(reply, Lease), reply
+        return reply
+
+    def leased(self, key: JobKey = KEY, *, worker: str = "worker") -> Lease:
+        """The lease of a key that was marked, published and claimed."""
+        self.mark(key)
+        assert key in self.take_all()
+        self.queue.stored(key, now=self.clock())
+        return self.lease(key, worker=worker)
+
+    def report(
+        self, lease: Lease, key: JobKey = KEY, *, result: Result = "done", writes: tuple[Write, ...] = (),
+        after: float | None = None, resync_after: float | None = None,
+    ) -> None:  # fmt: skip
+        told = sync_report(key, lease.id, result=result, writes=writes, after_seconds=after, resync_after_seconds=resync_after)
+        self.queue.report(told, now=self.clock())
+
+    def receipt(self, lease: Lease) -> None:
+        self.queue.receipt(lease.id, now=self.clock())
+
+    def finish(
+        self, lease: Lease, key: JobKey = KEY, *, result: Result = "done", writes: tuple[Write, ...] = (),
+        after: float | None = None, resync_after: float | None = None,
+    ) -> None:  # fmt: skip
+        self.report(lease, key, result=result, writes=writes, after=after, resync_after=resync_after)
+        self.receipt(lease)
+
+    def renew(self, lease: Lease, key: JobKey = KEY, *, worker: str = "worker") -> bool:
+        return self.queue.renew(lease.id, key, worker=worker, now=self.clock())
+
+    def see(self, write: Write) -> None:
+        """The cache takes the event of a write."""
+        self.seen.add(write)
+        self.queue.progress((write.resource, write.namespace, write.name), now=self.clock())
+
+    def entry(self, key: JobKey = KEY) -> Entry:
+        entry = self.queue.entry(key)
+        assert entry is not None
+        return entry

@@ -1,0 +1,125 @@
+from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
+
+CHANGED, RETRY, RESYNC = MarkClass
+
+
+def order_of(order: FairOrder[str], *, now: float = 0.0) -> list[str]:
+    """All that may go, in the order in which it goes."""
+    return list(iter(lambda: order.pop(now), None))
+
+
+def filled(lane: Lane[str], **waiting: MarkClass) -> FairOrder[str]:
+    order = FairOrder[str]()
+    for item, klass in waiting.items():
+        order.push(item, lane, klass, now=0.0)
+    return order
+
+
+def test_what_changed_goes_before_retries_and_these_before_resyncs():
+    order = filled(Lane(), resync=RESYNC, retry=RETRY, changed=CHANGED)
+
+    assert order_of(order) == ["changed", "retry", "resync"]
+
+
+def test_within_a_class_newest_and_oldest_take_turns():
+    order = filled(Lane(), a=CHANGED, b=CHANGED, c=CHANGED, d=CHANGED, e=CHANGED)
+
+    assert order_of(order) == ["e", "a", "d", "b", "c"]
+
+
+def test_a_fresh_change_overtakes_a_backlog_within_two_turns():
+    lane = Lane[str]()
+    order = FairOrder[str]()
+    for number in range(1000):
+        order.push(f"old{number}", lane, CHANGED, now=0.0)
+    order.pop(0.0)
+
+    order.push("fresh", lane, CHANGED, now=1.0)
+
+    assert "fresh" in [order.pop(1.0), order.pop(1.0)]
+
+
+def test_the_oldest_advances_however_many_fresh_changes_come():
+    lane = Lane[str]()
+    order = filled(lane, oldest=CHANGED)
+    went: list[str | None] = []
+    for number in range(2):
+        order.push(f"fresh{number}", lane, CHANGED, now=1.0)
+        order.push(f"fresher{number}", lane, CHANGED, now=1.0)
+        went.append(order.pop(1.0))
+
+    assert "oldest" in went
+
+
+def test_controllers_take_turns_whatever_their_backlogs():
+    busy, quiet = Lane[str](), Lane[str]()
+    order = FairOrder[str]()
+    for number in range(100):
+        order.push(f"busy{number}", busy, CHANGED, now=0.0)
+    order.push("quiet0", quiet, RESYNC, now=0.0)
+    order.push("quiet1", quiet, RESYNC, now=0.0)
+
+    first_four = [order.pop(0.0) for _ in range(4)]
+
+    assert [item for item in first_four if item and item.startswith("quiet")] == ["quiet1", "quiet0"]
+
+
+def test_a_resync_that_waited_long_goes_although_changes_never_end():
+    lane = Lane[str]()
+    order = filled(lane, resync=RESYNC)
+    went: list[str | None] = []
+    for number in range(4):
+        order.push(f"a{number}", lane, CHANGED, now=11.0)
+        order.push(f"b{number}", lane, CHANGED, now=11.0)
+        went.append(order.pop(11.0))
+
+    assert "resync" in went
+
+
+def test_aged_keys_get_no_more_than_each_fourth_turn():
+    lane = Lane[str]()
+    order = FairOrder[str]()
+    for number in range(100):
+        order.push(f"resync{number}", lane, RESYNC, now=0.0)
+        order.push(f"changed{number}", lane, CHANGED, now=100.0)
+
+    went = [str(order.pop(100.0)) for _ in range(40)]
+
+    assert sum(item.startswith("resync") for item in went) == 10
+
+
+def test_a_controller_at_its_limit_is_passed_over_until_one_of_its_jobs_ends():
+    limited, free = Lane[str](), Lane[str]()
+    order = FairOrder[str]()
+    order.limit(limited, 1)
+    order.push("limited0", limited, CHANGED, now=0.0)
+    order.push("limited1", limited, CHANGED, now=0.0)
+    order.push("free", free, CHANGED, now=0.0)
+
+    assert order_of(order) == ["limited1", "free"]
+
+    order.release(limited)
+
+    assert order_of(order) == ["limited0"]
+
+
+def test_a_raised_limit_lets_waiting_keys_go():
+    lane = Lane[str]()
+    order = FairOrder[str]()
+    order.limit(lane, 0)
+    order.push("key", lane, CHANGED, now=0.0)
+    assert order.pop(0.0) is None
+
+    order.limit(lane, None)
+
+    assert order.pop(0.0) == "key"
+
+
+def test_a_discarded_key_does_not_go():
+    lane = Lane[str]()
+    order = filled(lane, gone=CHANGED, stays=CHANGED)
+
+    order.discard("gone", lane)
+
+    assert len(order) == 1
+    assert order_of(order) == ["stays"]

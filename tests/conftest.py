@@ -1,0 +1,15 @@
+"""What all tests above the packages share: everything under `e2e` is marked so, and runs in the one event loop of its session."""
+
+from pathlib import Path
+
+import pytest
+
+_E2E = Path(__file__).parent / "e2e"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _E2E in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            # The control plane and the services outlive each test, so their loop has to.
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)

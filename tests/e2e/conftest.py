@@ -1,0 +1,59 @@
+"""The lab that all stories share, and each story's own corner of it."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from metaloop.devkit.assets import ensure
+from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.webhook import Webhook
+from metaloop.devkit.workdir import run_folder
+
+_LONGEST_NAME = 63
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def assets() -> Path:
+    return await ensure()
+
+
+@pytest.fixture(scope="session")
+def workdir() -> Iterator[Path]:
+    with run_folder() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def ground(assets: Path, workdir: Path) -> AsyncIterator[Ground]:
+    """A cluster with our CRDs and a broker, and nobody who serves controllers."""
+    async with Ground.start(assets, workdir) as ground:
+        yield ground
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lab(ground: Ground) -> AsyncIterator[Lab]:
+    """Everything running, from the first test that asks for it to the end of the session."""
+    await install_parent(ground.cluster, THINGS)
+    async with Webhook.serve() as webhook, ground.stack() as stack:
+        yield Lab(ground=ground, stack=stack, webhook=webhook)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def story(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[Story]:
+    """A namespace, controller and hook named after the test; no hook was ever asked about one parent twice at once."""
+    story = Story(lab=lab, name=_name_of(request.node.name))
+    await story.begin()
+    yield story
+    await story.end()
+    overlaps = [str(overlap) for overlap in lab.webhook.overlaps]
+    lab.webhook.overlaps.clear()
+    assert overlaps == []
+
+
+def _name_of(test: str) -> str:
+    """A DNS label made of a test's name."""
+    return re.sub(r"[^a-z0-9]+", "-", test.removeprefix("test_").lower())[:_LONGEST_NAME].strip("-")

@@ -1,0 +1,94 @@
+"""Controllers come, change and go while the services run."""
+
+from metaloop.common.objects import unstructured
+from metaloop.devkit.testbed.cluster import COMPOSITES
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
+from metaloop.devkit.testbed.manifests import child_rule, config_map
+from metaloop.devkit.testbed.story import Story, answer_with
+
+
+async def test_edited_controller_serves_by_its_new_spec(story: Story) -> None:
+    await story.controller(children=[child_rule(method="OnDelete")])
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+    await story.change("p", text="after")
+    await eventually(lambda: story.settled("p"))
+
+    await story.cluster.patch(COMPOSITES, "", story.name, {"spec": {"childResources": [child_rule(method="InPlace")]}})
+
+    await eventually(lambda: story.shows("p", text="after"))
+
+
+async def test_new_hook_url_is_asked_from_then_on(story: Story) -> None:
+    await story.controller()
+    await story.parent("p")
+    await eventually(lambda: story.settled("p"))
+    other = f"{story.name}-other"
+    url = story.lab.webhook.on(other, lambda request: answer_with(request, [config_map("only", labels={"parent": "p"})]))
+
+    await story.cluster.patch(COMPOSITES, "", story.name, {"spec": {"hooks": {"sync": {"webhook": {"url": url}}}}})
+
+    await eventually(lambda: story.settled("p", children=1))
+    assert set(await story.config_maps(of="p")) == {"only"}
+
+
+async def test_deleted_controller_leaves_children_alone_and_asks_no_more(story: Story) -> None:
+    await story.controller()
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+    await story.cluster.delete(COMPOSITES, "", story.name)
+    await eventually(lambda: story.normal_event(of=story.name, reason="Stopped"))
+    calls = len(story.calls())
+
+    await story.change("p", text="after")
+
+    await steadily(story.no_more_than(calls))
+    assert set((await story.texts(of="p")).values()) == {"before"}
+
+
+async def test_lifecycle_of_a_controller_is_told_in_events(story: Story) -> None:
+    await story.controller()
+
+    await eventually(lambda: story.normal_event(of=story.name, reason="Started"))
+    await story.cluster.delete(COMPOSITES, "", story.name)
+    await eventually(lambda: story.normal_event(of=story.name, reason="Stopped"))
+
+
+async def test_bad_edit_is_reported_and_the_old_controller_goes_on(story: Story) -> None:
+    await story.controller()
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+
+    await story.cluster.patch(COMPOSITES, "", story.name, {"spec": {"hooks": {"sync": {"webhook": {"url": None}}}}})
+
+    await eventually(lambda: story.warning(of=story.name, containing="webhook", reason="CreateError"))
+    await story.change("p", text="after")
+    await eventually(lambda: story.shows("p", text="after"))
+
+
+async def test_fresh_controller_can_be_updated_with_its_creators_copy(story: Story) -> None:
+    """Who creates a controller and updates the returned object at once must not meet a conflict: we don't write to it that soon."""
+    created = await story.controller()
+    await story.parent("p")
+    await eventually(lambda: story.settled("p"))
+    unstructured.metadata(created)["annotations"] = {"by": "its creator"}
+
+    stored = await story.cluster.replace(COMPOSITES, created, namespace="", name=story.name)
+
+    expect(unstructured.annotations(stored)["by"] == "its creator", "not stored")
+
+
+async def test_two_controllers_of_one_parent_kind_keep_apart(story: Story) -> None:
+    await story.controller()
+    await story.parent("p")
+    await eventually(lambda: story.settled("p"))
+    other = Story(lab=story.lab, name=f"{story.name}-2")
+    await other.begin()
+    await other.controller()
+
+    await other.parent("p", count=1)
+
+    await eventually(lambda: other.settled("p", children=1))
+    await other.end()
+    assert {call.parent_name for call in other.calls()} == {"p"}
+    await story.settled("p")

@@ -1,0 +1,54 @@
+"""What becomes of a child that differs from what is desired, by its update method."""
+
+import pytest
+
+from metaloop.common.objects import unstructured
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS
+from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.manifests import child_rule
+from metaloop.devkit.testbed.story import Story
+
+
+async def test_in_place_changes_the_child_and_keeps_its_identity(story: Story) -> None:
+    await story.controller(children=[child_rule(method="InPlace")])
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+    before = await _uids(story)
+
+    await story.change("p", text="after")
+
+    await eventually(lambda: story.shows("p", text="after"))
+    assert await _uids(story) == before
+
+
+async def test_recreate_replaces_the_child(story: Story) -> None:
+    await story.controller(children=[child_rule(method="Recreate")])
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+    before = await _uids(story)
+
+    await story.change("p", text="after")
+
+    await eventually(lambda: story.shows("p", text="after"))
+    await eventually(lambda: story.settled("p"))
+    assert set((await _uids(story)).values()).isdisjoint(before.values())
+
+
+@pytest.mark.parametrize("method", ["OnDelete", ""])
+async def test_on_delete_waits_for_somebody_to_delete_the_child(story: Story, method: str) -> None:
+    await story.controller(children=[child_rule(method=method)])
+    await story.parent("p", text="before")
+    await eventually(lambda: story.settled("p"))
+    await story.change("p", text="after")
+    await eventually(lambda: story.settled("p"))
+    assert set((await story.texts(of="p")).values()) == {"before"}
+
+    await story.cluster.delete(CONFIG_MAPS, story.name, "p-1")
+
+    await eventually(lambda: story.settled("p"))
+    await eventually(lambda: story.called(6))
+    assert await story.texts(of="p") == {"p-0": "before", "p-1": "after", "p-2": "before"}
+
+
+async def _uids(story: Story) -> dict[str, str]:
+    return {name: unstructured.uid(item) for name, item in (await story.config_maps(of="p")).items()}
