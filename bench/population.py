@@ -62,6 +62,10 @@ class Follower:
             self._reached_at = time.monotonic()
             self._reached.set()
 
+    def forget(self) -> None:
+        """As if nothing had been seen: for what is to hold from now on."""
+        self._names.clear()
+
     async def reach(self, count: int, *, within_seconds: float = 180.0) -> float:
         """When it held for `count` objects, on the monotonic clock."""
         self._wanted = count

@@ -35,6 +35,8 @@ class Role:
     argv: list[str]
     log: Path
     process: asyncio.subprocess.Process | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while something is done to it: there is never more than one of it."""
 
     async def start(self) -> None:
         """Start it, without waiting until it does anything."""
@@ -73,35 +75,37 @@ class Chaos:
     async def kill_worker(self) -> None:
         """SIGKILL."""
         worker = random.choice(self.workers)
-        await worker.kill()
-        await worker.start()
+        async with worker.lock:
+            await worker.kill()
+            await worker.start()
 
     async def stall_worker(self) -> None:
         """SIGSTOP, for less or more than a lease."""
         worker = random.choice(self.workers)
-        pid = worker.pid
-        self.truth.stood_still[pid] = float("inf")
-        worker.send(signal.SIGSTOP)
-        await asyncio.sleep(random.uniform(0.05, 2.5 * ACK_WAIT_SECONDS))
-        if worker.pid == pid:
+        async with worker.lock:
+            self.truth.stood_still[worker.pid] = float("inf")
+            worker.send(signal.SIGSTOP)
+            await asyncio.sleep(random.uniform(0.05, 2.5 * ACK_WAIT_SECONDS))
             worker.send(signal.SIGCONT)
-        self.truth.stood_still[pid] = time.monotonic()
+            self.truth.stood_still[worker.pid] = time.monotonic()
 
     async def kill_watcher(self) -> None:
         """SIGKILL, and sometimes a pause."""
-        self.truth.hit_at = time.monotonic()
-        await self.watcher.kill()
-        await asyncio.sleep(random.choice([0.0, 0.0, random.uniform(0, 2 * ACK_WAIT_SECONDS)]))
-        await self.watcher.start()
-        self.truth.hit_at = time.monotonic()
+        async with self.watcher.lock:
+            self.truth.hit_at = time.monotonic()
+            await self.watcher.kill()
+            await asyncio.sleep(random.choice([0.0, 0.0, random.uniform(0, 2 * ACK_WAIT_SECONDS)]))
+            await self.watcher.start()
+            self.truth.hit_at = time.monotonic()
 
     async def stall_watcher(self) -> None:
         """SIGSTOP."""
-        self.truth.hit_at = time.monotonic()
-        self.watcher.send(signal.SIGSTOP)
-        await asyncio.sleep(random.uniform(0.05, 1.5 * ACK_WAIT_SECONDS))
-        self.watcher.send(signal.SIGCONT)
-        self.truth.hit_at = time.monotonic()
+        async with self.watcher.lock:
+            self.truth.hit_at = time.monotonic()
+            self.watcher.send(signal.SIGSTOP)
+            await asyncio.sleep(random.uniform(0.05, 1.5 * ACK_WAIT_SECONDS))
+            self.watcher.send(signal.SIGCONT)
+            self.truth.hit_at = time.monotonic()
 
     async def kill_nats(self) -> None:
         """SIGKILL, and sometimes a pause."""

@@ -1,6 +1,6 @@
 """Prints figures beside their bounds, and records them with what they were measured on."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -30,7 +30,7 @@ def show(scenario: str, figures: Sequence[Figure]) -> None:
 
 def record(results: dict[str, Sequence[Figure]], *, quick: bool) -> Path:
     """The file that now holds the results, beside those of earlier runs."""
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     document = {
         "date": now.isoformat(timespec="seconds"),
         "quick": quick,

@@ -62,6 +62,7 @@ class Rig:
 
     async def quiet(self) -> None:
         """Nothing, once the hook has not been asked for a while: what is left to do after convergence is done."""
-        seen = -1
-        while seen != (seen := len(await self.hook.calls())):
+        seen, now = -1, len(await self.hook.calls())
+        while seen != now:
             await asyncio.sleep(_QUIET_SECONDS)
+            seen, now = now, len(await self.hook.calls())

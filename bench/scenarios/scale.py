@@ -1,6 +1,6 @@
 """How large a run is: the sizes that the bounds are for, or a tenth of them to see that all works."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -26,4 +26,4 @@ class Scale:
         return figure if self.divisor == 1 else Figure(name=figure.name, value=value, unit=figure.unit, original=figure.original)
 
 
-Scenario: TypeAlias = Callable[[Scale], Awaitable[list[Figure]]]
+Scenario: TypeAlias = Callable[[Scale], Coroutine[None, None, list[Figure]]]

@@ -1,5 +1,6 @@
 """Calls a gateway as a reconciler would: in this process for its stages, over HTTP for its surface."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,10 +8,14 @@ from typing import Any
 
 from metaloop.common.hooks.call import Verdict, target_header
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.hookgateway.app import build_gateway
+from metaloop.hookgateway.app import gateway_of
 from metaloop.hookgateway.call import Call, Gateway
 from metaloop.hookgateway.core.target import parse_target
+from metaloop.hookgateway.credentials import CredentialStore
+from metaloop.hookgateway.follow import Follow, without_cluster
 from metaloop.hookgateway.settings import Settings
+
+NO_CLUSTER = without_cluster("none is needed")
 
 
 def target(webhook: JsonObject, *, controller: str = "sets", hook: str = "sync", endpoint_configs: list[JsonValue] | None = None) -> str:
@@ -43,10 +48,12 @@ class Asker:
 
 
 @asynccontextmanager
-async def asking(**settings: Any) -> AsyncIterator[Asker]:
+async def asking(follow: Follow = NO_CLUSTER, **settings: Any) -> AsyncIterator[Asker]:
     """A gateway with these settings, until the scope ends."""
-    gateway = build_gateway(Settings(**settings))
-    try:
+    store = CredentialStore(follow)
+    gateway = gateway_of(Settings(**settings), store)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(store.run())
         yield Asker(gateway)
-    finally:
+        following.cancel()
         await gateway.close()

@@ -7,7 +7,7 @@ import pytest
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.hookgateway.core.connection import Connection, Referent, parse_connection
-from metaloop.hookgateway.core.credentials import Contents, Credentials, contents_of, credentials_from
+from metaloop.hookgateway.core.credentials import Contents, Credentials, credentials_from
 from metaloop.hookgateway.errors import CredentialsInvalid, CredentialsUnavailable
 
 SECRET = Referent("Secret", "prod", "auth")

@@ -1,3 +1,5 @@
+from hypothesis import given
+from hypothesis import strategies as st
 from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 
 CHANGED, RETRY, RESYNC = MarkClass
@@ -123,3 +125,19 @@ def test_a_discarded_key_does_not_go():
 
     assert len(order) == 1
     assert order_of(order) == ["stays"]
+
+
+@given(waiting=st.lists(st.sampled_from(list(MarkClass)), min_size=1, max_size=30), controllers=st.integers(1, 3))
+def test_every_key_has_its_turn_however_many_fresh_changes_come(waiting: list[MarkClass], controllers: int):
+    lanes = [Lane[str]() for _ in range(controllers)]
+    order = FairOrder[str]()
+    for number, klass in enumerate(waiting):
+        order.push(f"first{number}", lanes[number % controllers], klass, now=0.0)
+
+    first = {f"first{number}" for number in range(len(waiting))}
+    turns = 0
+    while first:
+        turns += 1
+        order.push(f"fresh{turns}", lanes[turns % controllers], CHANGED, now=float(turns))
+        first.discard(order.pop(float(turns)) or "")
+        assert turns < 10 + controllers * (4 * len(waiting) + 10)

@@ -9,7 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from metaloop.common.hooks.call import Accepted, Rejected, Throttled, Verdict
+from metaloop.common.hooks.call import Accepted, Rejected, Verdict
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.telemetry.traces import Span, span

@@ -99,9 +99,10 @@ class CredentialStore:
 
     def forget_unused_since(self, moment: float) -> None:
         """Follow no longer what no call has needed since then, and drop what was made of it."""
-        for followed in [followed for followed in self._followed.values() if followed.used_at < moment and followed.follower]:
+        for followed in [followed for followed in self._followed.values() if followed.used_at < moment]:
             del self._followed[followed.referent]
-            followed.follower.cancel()
+            if followed.follower is not None:
+                followed.follower.cancel()
         self._made = {connection: made for connection, made in self._made.items() if made.used_at >= moment}
 
     async def _read(self, referent: Referent) -> Followed:

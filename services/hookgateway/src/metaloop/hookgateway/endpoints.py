@@ -13,21 +13,24 @@ from starlette.types import Receive, Scope, Send
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.hooks.call import PARENT_HEADER, PATH, REVISION_HEADER, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_to_wire
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Call, Gateway
-from metaloop.hookgateway.core.target import parse_target
+from metaloop.hookgateway.core.target import Target, parse_target
 from metaloop.hookgateway.core.verdict import verdict_of
 from metaloop.hookgateway.errors import CallRefused, Draining, HookError, RequestTooLarge, WrongToken
 
 REMEMBERED_TARGETS: Final = 1024
 """How many parsed target headers are kept: one for each hook of each controller, and what is left of their former specs."""
 
-_TARGET = TARGET_HEADER.lower().encode()
-_PARENT = PARENT_HEADER.lower().encode()
-_REVISION = REVISION_HEADER.lower().encode()
-_VERDICT = VERDICT_HEADER.lower().encode()
+_TARGET_KEY = TARGET_HEADER.lower().encode()
+_PARENT_KEY = PARENT_HEADER.lower().encode()
+_REVISION_KEY = REVISION_HEADER.lower().encode()
+_VERDICT_KEY = VERDICT_HEADER.lower().encode()
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 T = TypeVar("T")
+
+log = get_logger()
 
 
 class CallerLeft(MetaloopError):
@@ -49,7 +52,6 @@ class CallRoute:
         self._idle.set()
         self._token = f"Bearer {token}".encode() if token else b""
         self._max_request_bytes = max_request_bytes
-        self._target = lru_cache(REMEMBERED_TARGETS)(parse_target)
 
     def mount(self, app: FastAPI) -> None:
         """Serve calls on this application."""
@@ -79,7 +81,7 @@ class CallRoute:
             pass
         else:
             name, body = verdict_to_wire(verdict)
-            await _send(send, 200, [(_VERDICT, name.encode()), (b"content-type", b"application/json")], body)
+            await _send(send, 200, [(_VERDICT_KEY, name.encode()), (b"content-type", b"application/json")], body)
 
     async def _verdict(self, headers: dict[bytes, bytes], receive: Receive) -> Verdict:
         if self._stopping.is_set():
@@ -88,17 +90,25 @@ class CallRoute:
             raise WrongToken("wrong token")
         body = await _body(receive, limit=self._max_request_bytes)
         try:
-            target = self._target(headers.get(_TARGET, b""))
+            target = _target(headers.get(_TARGET_KEY, b""))
         except HookError as error:
             return verdict_of(error)
         call = Call(
             target=target,
-            parent_uid=headers.get(_PARENT, b"").decode("latin-1"),
-            revision=headers.get(_REVISION, b"").decode("latin-1"),
+            parent_uid=headers.get(_PARENT_KEY, b"").decode("latin-1"),
+            revision=headers.get(_REVISION_KEY, b"").decode("latin-1"),
             traceparent=_traceparent(headers),
             body=body,
         )
         return await _unless_caller_leaves(receive, self._gateway.verdict_on(call))
+
+
+@lru_cache(REMEMBERED_TARGETS)
+def _target(header: bytes) -> Target:
+    target = parse_target(header)
+    if target.timeout_is_ignored:
+        log.warning("hook.timeout_ignored", **{fields.CONTROLLER: str(target.controller), fields.SECONDS: target.timeout_seconds})
+    return target
 
 
 def _traceparent(headers: dict[bytes, bytes]) -> str:

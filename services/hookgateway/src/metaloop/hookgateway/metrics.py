@@ -56,7 +56,7 @@ _verdicts = metrics.counter(
     "Calls by what the reconciler was told; reason says why there was no answer.",
     ("controller_type", "controller_name", "hook", "verdict", "reason"),
 )
-_circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
+circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
 
 
 class Metrics:

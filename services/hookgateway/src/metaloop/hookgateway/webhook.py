@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.hookgateway import steps, metrics
+from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.core.breaker import Breaker, ByteBudget, Permit, RetryBudget, Rules, Wait
 from metaloop.hookgateway.core.coding import ACCEPTED
@@ -33,6 +33,7 @@ from metaloop.hookgateway.errors import (
     TimedOut,
     TlsFailed,
 )
+from metaloop.hookgateway.metrics import circuit
 from metaloop.hookgateway.pool import Pool
 from metaloop.hookgateway.steps import current_steps
 
@@ -102,19 +103,30 @@ class Webhook:
             await pool.retire()
 
     def _permit(self) -> Permit:
-        permit = self.breaker.ask(now=monotonic())
+        with self._watched_circuit():
+            permit = self.breaker.ask(now=monotonic())
         if isinstance(permit, Wait):
             raise CircuitOpen(f"{self._where} did not answer the last calls", after_seconds=permit.seconds)
         return permit
 
     def _tell(self, permit: Permit, *, is_up: bool) -> None:
+        with self._watched_circuit():
+            if is_up:
+                self.breaker.succeeded(permit)
+            else:
+                self.breaker.failed(permit, now=monotonic())
+
+    @contextmanager
+    def _watched_circuit(self) -> Iterator[None]:
+        """Make known whether the block opened or closed the circuit."""
         before = self.breaker.state
-        if is_up:
-            self.breaker.succeeded(permit)
-        else:
-            self.breaker.failed(permit, now=monotonic())
-        if self.breaker.state is not before:
-            log.warning("circuit.changed", url=self.endpoint.label, state=self.breaker.state.name.lower(), before=before.name.lower())
+        yield
+        state = self.breaker.state
+        if state is not before:
+            circuit.labels(self.endpoint.label).set(state)
+            log.warning(
+                "circuit.changed", **{fields.ENDPOINT: self.endpoint.label, "state": state.name.lower(), "before": before.name.lower()}
+            )
 
     async def _send(self, body: bytes, headers: dict[str, str], credentials: Credentials) -> Answer:
         """The answer, after a second try if the first one met a connection that was dead already.

@@ -54,7 +54,7 @@ EventType: TypeAlias = Literal["Normal", "Warning"]
 class Announcer(Protocol):
     """Records Kubernetes Events; never fails, never waits."""
 
-    def record(self, regarding: JsonObject, type_: EventType, reason: str, message: str) -> None:
+    def record(self, regarding: JsonObject, type: EventType, reason: str, message: str) -> None:  # noqa: A002 - the field's name
         """Have an Event on `regarding`."""
         ...
 

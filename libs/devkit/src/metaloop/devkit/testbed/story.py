@@ -131,12 +131,16 @@ class Story:
 
     async def settled(self, name: str, *, children: int = 3) -> None:
         """Raises AssertionError until a parent's status is of its present generation and counts this many children."""
-        _expect_settled(await self.cluster.get(self.parents, self._namespace, name), children=children)
+        expect_settled(await self.cluster.get(self.parents, self._namespace, name), children=children)
 
     async def all_settled(self, *, children: int = 3) -> None:
         """Raises AssertionError until that holds for each parent of the story."""
-        for found in await self.cluster.list(self.parents, self._namespace, labels=f"{STORY_LABEL}={self.name}"):
-            _expect_settled(found, children=children)
+        for found in await self.all_parents():
+            expect_settled(found, children=children)
+
+    async def all_parents(self) -> list[JsonObject]:
+        """The story's parents."""
+        return await self.cluster.list(self.parents, self._namespace, labels=f"{STORY_LABEL}={self.name}")
 
     async def shows(self, name: str, *, text: str, children: int = 3) -> None:
         """Raises AssertionError until a parent has this many ConfigMaps, all with this text."""
@@ -189,7 +193,8 @@ class Story:
         return self.name if self.parents.namespaced else ""
 
 
-def _expect_settled(parent: JsonObject, *, children: int) -> None:
+def expect_settled(parent: JsonObject, *, children: int) -> None:
+    """Raises AssertionError unless a parent's status is of its present generation and counts this many children."""
     expected = {"children": children, "observedGeneration": unstructured.generation(parent)}
     found = unstructured.child_object(parent, "status")
     expect(found == expected, f"status of {unstructured.name(parent)} is {found}, not yet {expected}")

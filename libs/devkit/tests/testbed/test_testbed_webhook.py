@@ -1,0 +1,62 @@
+"""The webhook that stories are judged by: it sees overlaps, and does not see any where there are none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest_asyncio
+
+from metaloop.common.json import JsonObject, dumps
+from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.webhook import Webhook
+
+
+@pytest_asyncio.fixture
+async def webhook() -> AsyncIterator[Webhook]:
+    async with Webhook.serve() as webhook:
+        yield webhook
+
+
+async def _call(webhook: Webhook, parent: str) -> None:
+    body = dumps({"parent": {"metadata": {"name": parent, "uid": parent}}})
+    async with aiohttp.ClientSession() as session, session.post(webhook.url("h"), data=body) as response:
+        await response.read()
+
+
+async def _slow(_: JsonObject) -> JsonObject:
+    await asyncio.sleep(0.2)
+    return {}
+
+
+async def test_two_calls_for_one_parent_at_once_are_an_overlap(webhook: Webhook) -> None:
+    webhook.on("h", _slow)
+
+    await asyncio.gather(_call(webhook, "p"), _call(webhook, "p"))
+
+    assert len(webhook.overlaps) == 1
+
+
+async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook: Webhook) -> None:
+    webhook.on("h", _slow)
+
+    await asyncio.gather(_call(webhook, "p"), _call(webhook, "q"))
+    await _call(webhook, "p")
+
+    assert webhook.overlaps == []
+    assert [call.parent_name for call in webhook.calls("h", parent="p")] == ["p", "p"]
+
+
+async def test_call_whose_caller_is_gone_is_no_longer_live(webhook: Webhook) -> None:
+    webhook.on("h", _slow)
+    first = asyncio.ensure_future(_call(webhook, "p"))
+
+    async def arrived() -> None:
+        expect(webhook.calls("h"), "no call yet")
+
+    await eventually(arrived)
+    first.cancel()
+    await asyncio.wait([first])
+    await _call(webhook, "p")
+
+    assert webhook.overlaps == []
+    assert [call.answered for call in webhook.calls("h")] == [False, True]

@@ -1,0 +1,108 @@
+"""Small worlds for tests: a controller, a parent and its children, whole but for what the test is about."""
+
+from metaloop.common.api.composite import UpdateMethod, parse_composite
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects.owner import reference_to
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.observation import Granted, Observation, ObservedGroup
+from metaloop.reconciler.core.model import ChildGroup, Observed
+from metaloop.reconciler.core.parent import selector_of
+
+PARENT_UID = "uid-of-parent"
+LABELS: JsonObject = {"app": "mine"}
+
+THINGS = ResourceInfo(api_version="example.com/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
+CLUSTER_THINGS = ResourceInfo(api_version="example.com/v1", resource="clusterthings", kind="ClusterThing", namespaced=False, has_status=True)
+CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
+DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False, has_status=True)
+
+
+def a_controller(
+    *,
+    parent: ResourceInfo = THINGS,
+    children: tuple[ResourceInfo, ...] = (CONFIG_MAPS,),
+    method: UpdateMethod = "InPlace",
+    webhook: JsonValue = None,
+    version: str = "v1",
+    generate_selector: bool = False,
+) -> JsonObject:
+    """A CompositeController with a sync hook."""
+    rules: list[JsonValue] = [
+        {"apiVersion": info.api_version, "resource": info.resource, "updateStrategy": {"method": method}} for info in children
+    ]
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "CompositeController",
+        "metadata": {"name": "things", "uid": "uid-of-controller", "resourceVersion": "7"},
+        "spec": {
+            "parentResource": {"apiVersion": parent.api_version, "resource": parent.resource},
+            "childResources": rules,
+            "hooks": {"sync": {"version": version, "webhook": webhook or {"url": "http://hook.example/sync"}}},
+            "generateSelector": generate_selector,
+        },
+    }
+
+
+def a_parent(info: ResourceInfo = THINGS, *, name: str = "parent", deleting: bool = False, **parts: JsonValue) -> JsonObject:
+    """A parent that selects LABELS, of generation 3."""
+    metadata: JsonObject = {"name": name, "uid": PARENT_UID, "resourceVersion": "30", "generation": 3}
+    if info.namespaced:
+        metadata["namespace"] = "default"
+    if deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    spec: JsonObject = {"selector": {"matchLabels": LABELS}}
+    return {"apiVersion": info.api_version, "kind": info.kind, "metadata": metadata, "spec": spec, **parts}
+
+
+def config_map(name: str = "a", *, data: JsonObject | None = None, labels: JsonObject | None = None, namespace: str = "") -> JsonObject:
+    """A ConfigMap as a hook answers it: without namespace, labelled as the parent selects."""
+    metadata: JsonObject = {"name": name, "labels": {**(LABELS if labels is None else labels)}}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"key": "value"}}
+
+
+def stored(obj: JsonObject, *, owner: JsonObject | None = None, namespace: str = "default", **metadata: JsonValue) -> JsonObject:
+    """`obj` as the API server holds it: with namespace, UID and version, controlled by `owner` if one is given."""
+    own = obj["metadata"]
+    assert isinstance(own, dict)
+    kept: JsonObject = {"uid": f"uid-of-{own['name']}", "resourceVersion": "20", **own, **metadata}
+    if namespace:
+        kept["namespace"] = namespace
+    if owner is not None:
+        kept["ownerReferences"] = [reference_to(owner)]
+    return {**obj, "metadata": kept}
+
+
+def group(info: ResourceInfo = CONFIG_MAPS, *objects: JsonObject, method: UpdateMethod = "InPlace") -> ChildGroup:
+    """The children, or candidates, of one resource."""
+    return ChildGroup(info=info, method=method, objects=objects)
+
+
+def observed(
+    *groups: ChildGroup, parent: JsonObject | None = None, info: ResourceInfo = THINGS, generate_selector: bool = False
+) -> Observed:
+    """A parent of `info` with candidates for children; without any group, with no ConfigMaps."""
+    raw = a_controller(parent=info, children=tuple(each.info for each in groups), generate_selector=generate_selector)
+    the_parent = parent if parent is not None else a_parent(info)
+    return Observed(
+        controller=parse_composite(raw),
+        info=info,
+        parent=the_parent,
+        selector=selector_of(the_parent, is_generated=generate_selector),
+        groups=groups or (group(),),
+    )
+
+
+def granted(
+    *candidates: JsonObject, parent: JsonObject | None = None, controller: JsonObject | None = None, info: ResourceInfo = THINGS
+) -> Granted:
+    """A granted claim: the parent with ConfigMaps as candidates."""
+    observation = Observation(
+        controller=controller if controller is not None else a_controller(parent=info),
+        parent_resource=info,
+        parent=parent if parent is not None else a_parent(info),
+        children=[ObservedGroup(resource=CONFIG_MAPS, objects=candidates)],
+    )
+    return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)
