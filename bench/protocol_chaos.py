@@ -192,7 +192,7 @@ async def settle(truth: Truth, *, seconds: float) -> float:
     """How long it took until every row was as desired; `TimeoutError` where it took too long."""
     began = time.monotonic()
     async with asyncio.timeout(seconds):
-        while truth.unequal:
+        while truth.unequal:  # noqa: ASYNC110 - polled for what is true in the end
             await asyncio.sleep(0.05)
     return time.monotonic() - began
 

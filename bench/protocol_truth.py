@@ -150,7 +150,9 @@ class Truth:
         self.counts["syncs"] += 1
         for stay in row.stays:
             excused = now - stay.began >= self._lease_seconds - 0.1 or self._stood_still_since(stay)
-            what = f"{message['lease']} of {pid} began in {message['name']}, where {stay.lease} of {stay.pid} was for {now - stay.began:.2f} s"
+            what = (
+                f"{message['lease']} of {pid} began in {message['name']}, where {stay.lease} of {stay.pid} was for {now - stay.began:.2f} s"
+            )
             self._judge("overlap", what, excused=excused)
         if int(str(message["rv"])) < row.written_rv:
             excused = self.hit_at > row.written_at - 1.0
@@ -171,7 +173,7 @@ class Truth:
         self._touch(str(message["name"]), row)
         return row.rv
 
-    def _end(self, row: Row, pid: int, message: dict[str, object]) -> int:
+    def _end(self, row: Row, _: int, message: dict[str, object]) -> int:
         row.stays = [stay for stay in row.stays if stay.lease != message["lease"]]
         if message["wrote"]:
             row.written_rv, row.written_at = int(str(message["wrote"])), time.monotonic()
@@ -180,7 +182,10 @@ class Truth:
     def _judge(self, fault: str, what: str, *, excused: bool) -> None:
         self.counts[f"{fault} excused" if excused else fault.upper()] += 1
         if not excused:
-            print(f"{time.monotonic():.3f} {fault}: {what}; last blow to watcher or NATS {time.monotonic() - self.hit_at:.2f} s ago", flush=True)
+            print(
+                f"{time.monotonic():.3f} {fault}: {what}; last blow to watcher or NATS {time.monotonic() - self.hit_at:.2f} s ago",
+                flush=True,
+            )
 
     def _stood_still_since(self, stay: Stay) -> bool:
         return self.stood_still.get(stay.pid, 0.0) >= stay.began - 1.0

@@ -45,7 +45,7 @@ MISBEHAVIOURS = {
     "error 404": Misbehaviour(behaviour=_body(b"", status=404), word="404"),
     "too late": Misbehaviour(behaviour=_too_late, word="1"),
     "HTML with 200": Misbehaviour(behaviour=_body(b"<html>welcome</html>", content_type="text/html"), word="JSON"),
-    "empty body": Misbehaviour(behaviour=_body(b""), word="JSON"),
+    "empty body": Misbehaviour(behaviour=_body(b""), word="empty"),
     "half an answer": Misbehaviour(behaviour=_body(b'{"children": ['), word="JSON"),
     "an array": Misbehaviour(behaviour=_body(b"[]"), word="object"),
     "null": Misbehaviour(behaviour=_body(b"null"), word="object"),

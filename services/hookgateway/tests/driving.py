@@ -1,21 +1,54 @@
-"""Calls a gateway as a reconciler would: in this process for its stages, over HTTP for its surface."""
+"""Calls a gateway as a reconciler would, in this process; with a shelf in the place of a cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from metaloop.common.hooks.call import Verdict, target_header
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.hookgateway.app import gateway_of
 from metaloop.hookgateway.call import Call, Gateway
+from metaloop.hookgateway.core.connection import Referent
 from metaloop.hookgateway.core.target import parse_target
 from metaloop.hookgateway.credentials import CredentialStore
-from metaloop.hookgateway.follow import Follow, without_cluster
+from metaloop.hookgateway.follow import Contents, Follow, without_cluster
 from metaloop.hookgateway.settings import Settings
 
 NO_CLUSTER = without_cluster("none is needed")
+
+
+@dataclass(slots=True)
+class Shelf:
+    """Secrets and ConfigMaps that a test puts down and takes away."""
+
+    objects: dict[Referent, dict[str, bytes]] = field(default_factory=dict)
+    followers: dict[Referent, asyncio.Queue[Contents]] = field(default_factory=dict)
+
+    def put(self, referent: Referent, **values: bytes) -> None:
+        """Create or replace an object; double underscores in its keys stand for dots."""
+        self.objects[referent] = {key.replace("__", "."): value for key, value in values.items()}
+        self._tell(referent)
+
+    def take(self, referent: Referent) -> None:
+        """Delete an object."""
+        del self.objects[referent]
+        self._tell(referent)
+
+    async def follow(self, referent: Referent) -> AsyncGenerator[Contents, None]:
+        """What the object holds, now and after each change."""
+        queue = self.followers[referent] = asyncio.Queue()
+        yield self.objects.get(referent)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            del self.followers[referent]
+
+    def _tell(self, referent: Referent) -> None:
+        if referent in self.followers:
+            self.followers[referent].put_nowait(self.objects.get(referent))
 
 
 def target(webhook: JsonObject, *, controller: str = "sets", hook: str = "sync", endpoint_configs: list[JsonValue] | None = None) -> str:
@@ -26,7 +59,7 @@ def target(webhook: JsonObject, *, controller: str = "sets", hook: str = "sync",
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A gateway, asked in this process."""
+    """A gateway, and what a reconciler would ask of it."""
 
     gateway: Gateway
 
@@ -45,6 +78,14 @@ class Asker:
         parsed = parse_target(target(raw, **target_of).encode())
         call = Call(target=parsed, parent_uid=parent, revision=revision, traceparent=traceparent, body=body)
         return await self.gateway.verdict_on(call)
+
+    async def ask_until(self, reached: Callable[[Verdict], bool], webhook: JsonObject | str) -> Verdict:
+        """Ask again and again: what a test has just changed takes a moment to arrive."""
+        async with asyncio.timeout(10):
+            while True:
+                verdict = await self.ask(webhook)
+                if reached(verdict):
+                    return verdict
 
 
 @asynccontextmanager

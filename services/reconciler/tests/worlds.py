@@ -12,7 +12,9 @@ PARENT_UID = "uid-of-parent"
 LABELS: JsonObject = {"app": "mine"}
 
 THINGS = ResourceInfo(api_version="example.com/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
-CLUSTER_THINGS = ResourceInfo(api_version="example.com/v1", resource="clusterthings", kind="ClusterThing", namespaced=False, has_status=True)
+CLUSTER_THINGS = ResourceInfo(
+    api_version="example.com/v1", resource="clusterthings", kind="ClusterThing", namespaced=False, has_status=True
+)
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False, has_status=True)
@@ -44,9 +46,11 @@ def a_controller(
     }
 
 
-def a_parent(info: ResourceInfo = THINGS, *, name: str = "parent", deleting: bool = False, **parts: JsonValue) -> JsonObject:
+def a_parent(
+    info: ResourceInfo = THINGS, *, name: str = "parent", uid: str = PARENT_UID, deleting: bool = False, **parts: JsonValue
+) -> JsonObject:
     """A parent that selects LABELS, of generation 3."""
-    metadata: JsonObject = {"name": name, "uid": PARENT_UID, "resourceVersion": "30", "generation": 3}
+    metadata: JsonObject = {"name": name, "uid": uid, "resourceVersion": "30", "generation": 3}
     if info.namespaced:
         metadata["namespace"] = "default"
     if deleting:

@@ -47,10 +47,10 @@ def test_defaults_are_those_of_the_api():
 @pytest.mark.parametrize(
     ("hook", "strict"),
     [
-        ({"version": "v2", "webhook": {}}, True),
-        ({"version": "v2", "webhook": {"responseUnMarshallMode": "loose"}}, False),
-        ({"version": "v1", "webhook": {"responseUnMarshallMode": "strict"}}, True),
-        ({"webhook": {}}, False),
+        ({"version": "v2", "webhook": {"url": "http://h"}}, True),
+        ({"version": "v2", "webhook": {"url": "http://h", "responseUnMarshallMode": "loose"}}, False),
+        ({"version": "v1", "webhook": {"url": "http://h", "responseUnMarshallMode": "strict"}}, True),
+        ({"webhook": {"url": "http://h"}}, False),
     ],
 )
 def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, strict: bool):  # noqa: FBT001
@@ -66,6 +66,9 @@ def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, stric
         ("hooks", None, "spec.hooks"),
         ("hooks.sync", "x", "spec.hooks.sync"),
         ("hooks.sync", {"version": "v3"}, "spec.hooks.sync.version"),
+        ("hooks.sync", {"webhook": {}}, "spec.hooks.sync.webhook"),
+        ("hooks.sync", {"webhook": {"service": {"name": "n", "namespace": "s"}}}, "spec.hooks.sync.webhook"),
+        ("hooks.sync", {"webhook": {"path": "/sync", "service": {"name": "n"}}}, "spec.hooks.sync.webhook.service.namespace"),
         ("parentResource", None, "spec.parentResource"),
         ("parentResource.apiVersion", "", "spec.parentResource.apiVersion"),
         ("parentResource.labelSelector", {"matchExpressions": [{"key": "a", "operator": "?"}]}, None),

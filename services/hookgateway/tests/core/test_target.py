@@ -102,7 +102,9 @@ def test_spec_that_cannot_be_called_is_the_authors_and_names_the_field(changes: 
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
 )
 FIELDS = st.sampled_from(["url", "service", "path", "timeout", "etag", "caBundle", "clientTLS", "authorization", "basicAuth"])
 

@@ -1,5 +1,7 @@
 """A queue in hand, with short words for what happens to it."""
 
+from dataclasses import replace
+
 from metaloop.common.job import Job, JobKey
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import Result, Write
@@ -58,7 +60,7 @@ class QueueInHand:
         self, lease: Lease, key: JobKey = KEY, *, result: Result = "done", writes: tuple[Write, ...] = (),
         after: float | None = None, resync_after: float | None = None,
     ) -> None:  # fmt: skip
-        told = sync_report(key, lease.id, result=result, writes=writes, after_seconds=after, resync_after_seconds=resync_after)
+        told = replace(sync_report(key, lease.id, result=result, writes=writes), after_seconds=after, resync_after_seconds=resync_after)
         self.queue.report(told, now=self.clock())
 
     def receipt(self, lease: Lease) -> None:

@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import pytest
+
 from metaloop.common.report import Result
 from metaloop.common.testing.builders import job_key, sync_report
 from metaloop.watcher.core.backoff import LONGEST_SECONDS, Next, backoff_seconds, try_after
@@ -21,7 +24,7 @@ def test_backoff_doubles_from_five_milliseconds_and_is_capped(failures: int, sec
     ],
 )
 def test_what_follows_from_a_report_after_three_failures(result: Result, after_seconds: float | None, expected: Next):
-    report = sync_report(job_key(), "lease", result=result, after_seconds=after_seconds)
+    report = replace(sync_report(job_key(), "lease", result=result), after_seconds=after_seconds)
 
     assert try_after(report, failures=3) == expected
 

@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+
 from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 
 CHANGED, RETRY, RESYNC = MarkClass

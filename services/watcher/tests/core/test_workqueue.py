@@ -1,6 +1,7 @@
 from itertools import pairwise
 
 import pytest
+
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.testing.builders import controller_id, job_key, write
 from metaloop.watcher.core.entry import Lease, Purpose, Stage

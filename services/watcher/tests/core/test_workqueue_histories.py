@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
 from metaloop.common.job import JobKey
 from metaloop.common.report import Write
 from metaloop.common.testing.builders import controller_id, job_key, write
@@ -61,7 +62,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
         self.hand.wait(seconds)
 
     @rule(is_answered=st.booleans())
-    def jobs_are_published(self, is_answered: bool):
+    def jobs_are_published(self, *, is_answered: bool):
         for key in self.hand.take_all():
             was_there = key in self.stream
             self.stream.add(key)
@@ -81,7 +82,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
     # -- workers -------------------------------------------------------------------------------------------------------------------------
 
     @rule(target=leases, key=keys, worker=workers, is_reply_lost=st.booleans())
-    def a_job_is_delivered(self, key: JobKey, worker: str, is_reply_lost: bool):
+    def a_job_is_delivered(self, key: JobKey, worker: str, *, is_reply_lost: bool):
         """Also twice at once, as a server does that lost what it had delivered; but never to a worker that has the key in hand."""
         if key not in self.stream or any(held.key == key and held.worker == worker for held in self.live_holders()):
             return None
@@ -119,7 +120,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
         is_receipt_lost=st.booleans(),
         is_receipt_first=st.booleans(),
     )
-    def a_sync_ends(self, holder: Holder | None, result: str, is_report_lost: bool, is_receipt_lost: bool, is_receipt_first: bool):
+    def a_sync_ends(self, holder: Holder | None, result: str, *, is_report_lost: bool, is_receipt_lost: bool, is_receipt_first: bool):
         """Whoever believes in its lease reports and acknowledges; each word may be lost, and overtake the other."""
         if holder is None or holder not in self.live_holders():
             return
@@ -176,7 +177,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
             if not self.unserved:
                 break
             self.hand.wait(1.1)
-            self.jobs_are_published(True)
+            self.jobs_are_published(is_answered=True)
             for key in sorted(self.stream):
                 reply = self.hand.claim(key, worker="last")
                 if isinstance(reply, Lease):

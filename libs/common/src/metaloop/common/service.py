@@ -113,7 +113,7 @@ def run_service(name: str, settings: ServiceSettings, build: Build) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(name, settings.listener, build))
-    except Exception as problem:  # the top of the process: whatever it is, it ends here, and the log has to say so
+    except Exception as problem:  # noqa: BLE001 - the top of the process: whatever it is ends here, and the log has to say so
         _log_failure(problem)
         return 1
     finally:

@@ -44,12 +44,20 @@ def tcp_greets(host: str, port: int, *, greeting: bytes) -> Probe:
     return probe
 
 
+def tcp_accepts(host: str, port: int) -> Probe:
+    """A probe that is satisfied when a server accepts connections at a port."""
+    return _accepts(lambda: asyncio.open_connection(host, port))
+
+
 def unix_accepts(path: Path) -> Probe:
     """A probe that is satisfied when a server accepts connections on a unix socket."""
+    return _accepts(lambda: asyncio.open_unix_connection(path))
 
+
+def _accepts(connect: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]) -> Probe:
     async def probe() -> bool:
         try:
-            _, writer = await asyncio.open_unix_connection(path)
+            _, writer = await connect()
         except OSError:
             return False
         writer.close()

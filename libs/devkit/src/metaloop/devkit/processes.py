@@ -263,7 +263,7 @@ async def start_on_free_port(daemons: Group, program: Callable[[int], Program]) 
         try:
             return await daemons.start(program(port)), port
         except StartFailed as failure:
-            if _PORT_TAKEN not in failure.tail:
+            if _PORT_TAKEN not in failure.tail.lower():
                 raise
     port = free_port()
     return await daemons.start(program(port)), port

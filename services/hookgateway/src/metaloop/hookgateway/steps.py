@@ -34,6 +34,11 @@ class Steps:
         return monotonic() - self.began_at
 
     @property
+    def last(self) -> str:
+        """The step that the call has come to, or an empty text before the first."""
+        return self.marks[-1][0] if self.marks else ""
+
+    @property
     def shows_stale_connection(self) -> bool:
         """Whether the call went out on a connection that had been idle, and nothing came back on it."""
         return not self.marks

@@ -238,6 +238,8 @@ def _as_hook_errors(where: str) -> Iterator[None]:
     except aiohttp.ClientConnectorError as error:
         if isinstance(error.os_error, AddressRefused):
             raise AddressDenied(f"webhooks may not live at the address of {where}: {error.os_error}") from error
+        if current_steps.get().last == steps.TLS_START:
+            raise TlsFailed(f"{where} broke off the TLS handshake: {error.os_error}") from error
         raise ConnectFailed(f"no connection to {where}: {error.os_error}") from error
     except ssl.SSLError as error:
         raise TlsFailed(f"{where} ended the TLS connection: {error.reason}") from error

@@ -33,7 +33,7 @@ def build_from(settings: Settings) -> Build:
             connected(settings.nats_url, name="metaloop-reconciler") as bus,
             KubeClient.connect(settings.kubeconfig) as kube,
             gateway_session(settings) as session,
-            EventRecorder.started(kube) as recorder,
+            EventRecorder.running(kube) as recorder,
         ):
             hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
             applier = Applier(kube, width=settings.child_writes)

@@ -2,16 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.reconciler.core.model import Outcome
 from metaloop.reconciler.ports import Recorder
-
-_MESSAGE_LIMIT: Final = 1000
-"""The API server refuses an event whose message has 1024 bytes."""
 
 _log = get_logger()
 _syncs = metrics.counter("metaloop_syncs", "Syncs that ended.", (fields.CONTROLLER, fields.OUTCOME))
@@ -38,7 +34,7 @@ def tell(sync: FinishedSync, recorder: Recorder) -> None:
     _count(sync)
     _log_line(sync)
     if sync.outcome.audience == "parent":
-        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}"[:_MESSAGE_LIMIT])
+        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
 
 
 def _count(sync: FinishedSync) -> None:

@@ -41,10 +41,7 @@ class HookCaller:
         self._callees = LatestVersions(_sync_callee)
 
     async def desired(self, observed: Observed, groups: tuple[ChildGroup, ...], *, slot: Slot) -> Answer:
-        """What the sync hook answers for a parent and its claimed children.
-
-        Raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of the sync. The job's CPU slot is free meanwhile.
-        """
+        """What the sync hook answers for a parent and its claimed children; the slot is lent meanwhile."""
         callee = self._callees.of(observed.controller.raw)
         body = sync_request(observed, groups, version=callee.hook.version, controller=callee.controller)
         async with slot.waiting():

@@ -1,10 +1,11 @@
-"""What the stages need from outside: the API server, events, the lease and the CPU slot of the worker they run for."""
+"""What the stages need from outside: the API server, events, hooks, and the lease and CPU slot of the worker they run for."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
 
 
 class Api(Protocol):
@@ -30,8 +31,19 @@ class Api(Protocol):
 class Recorder(Protocol):
     """Where Kubernetes Events go: aggregated, never in the caller's way, never failing."""
 
-    def record(self, regarding: JsonObject, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' own word
+    def record(self, regarding: JsonObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """Notes that `message` is true of the object that it regards."""
+        ...
+
+
+class Hooks(Protocol):
+    """The hooks of all controllers."""
+
+    async def desired(self, observed: Observed, groups: tuple[ChildGroup, ...], *, slot: "Slot") -> Answer:
+        """What the sync hook answers for a parent and its claimed children; the slot is lent meanwhile.
+
+        Raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of a sync.
+        """
         ...
 
 

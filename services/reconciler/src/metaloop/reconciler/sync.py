@@ -29,9 +29,8 @@ from metaloop.reconciler.core.plan import plan_of
 from metaloop.reconciler.core.validate import desired_children
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.events import FinishedSync, tell
-from metaloop.reconciler.hook import HookCaller
 from metaloop.reconciler.observe import Observer, key_of
-from metaloop.reconciler.ports import LeaseGuard, Recorder, Slot
+from metaloop.reconciler.ports import Hooks, LeaseGuard, Recorder, Slot
 from metaloop.reconciler.status import StatusWriter
 
 
@@ -55,7 +54,7 @@ class Syncer:
     """Brings one parent at a time to the state that its hook asks for; serves any number of them at once."""
 
     applier: Applier
-    hooks: HookCaller
+    hooks: Hooks
     status: StatusWriter
     recorder: Recorder
     observer: Observer = field(default_factory=Observer)

@@ -82,7 +82,7 @@ def build(settings: WatcherSettings):  # noqa: ANN201 - what asynccontextmanager
         async with (
             KubeClient.connect(settings.kubeconfig) as kube,
             connected(settings.nats_url, name="metaloop-watcher") as bus,
-            EventRecorder.started(kube) as events,
+            EventRecorder.running(kube) as events,
         ):
             watcher = Watcher(settings, kube, events)
             stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))

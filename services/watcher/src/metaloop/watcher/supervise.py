@@ -54,7 +54,7 @@ EventType: TypeAlias = Literal["Normal", "Warning"]
 class Announcer(Protocol):
     """Records Kubernetes Events; never fails, never waits."""
 
-    def record(self, regarding: JsonObject, type: EventType, reason: str, message: str) -> None:  # noqa: A002 - the field's name
+    def record(self, regarding: JsonObject, event_type: EventType, reason: str, message: str) -> None:
         """Have an Event on `regarding`."""
         ...
 
@@ -64,6 +64,8 @@ class _Controller:
     """One installed controller: what it asks for, and what became of that."""
 
     raw: JsonObject
+    shown: bytes
+    """`raw` as hooks are shown it, from when its spec is served on."""
     spec: JsonValue
     uid: str
     wanted: CompositeController | InvalidSpec
@@ -137,23 +139,24 @@ class Supervisor:
         self.ring()
 
     def _learn(self, controller_id: ControllerId, record: Record) -> None:
-        """Only another spec makes another instance; what hooks are shown of the controller is always current."""
-        self.router.controllers[controller_id] = record.raw
+        """Only another spec makes another instance; whatever else changes, hooks are shown at once."""
         raw = record.parse()
         spec, known = raw.get("spec"), self._controllers.get(controller_id)
         if known is None:
-            self._controllers[controller_id] = _Controller(raw, spec, record.uid, _wanted(raw))
-        elif known.spec != spec:
-            known.raw, known.spec, known.wanted, known.candidate, known.told = raw, spec, _wanted(raw), None, ""
-        else:
-            known.raw = raw
+            self._controllers[controller_id] = _Controller(raw, record.raw, spec, record.uid, _wanted(raw))
+            return
+        known.raw, known.shown = raw, record.raw
+        if known.spec != spec:
+            known.spec, known.wanted, known.candidate, known.told = spec, _wanted(raw), None, ""
+        elif known.running is not None and known.running.controller is known.wanted:
+            self.router.controllers[controller_id] = record.raw
 
     def _remove(self, controller_id: ControllerId, controller: _Controller) -> None:
         del self._controllers[controller_id]
         if controller.running is not None:
             self._announce(controller, "Normal", "Stopping", f"Stopping controller: {controller_id.name}")
         self.router.stop(controller_id)
-        del self.router.controllers[controller_id]
+        self.router.controllers.pop(controller_id, None)
         if controller.running is not None:
             self._announce(controller, "Normal", "Stopped", f"Stopped controller: {controller_id.name}")
 
@@ -212,6 +215,7 @@ class Supervisor:
             self._announce(controller, "Normal", "Stopped", f"Stopped controller: {name}")
         self._announce(controller, "Normal", "Starting", f"Starting controller: {name}")
         controller.running, controller.candidate, controller.told = candidate, None, ""
+        self.router.controllers[candidate.controller.id] = controller.shown
         self.router.start(candidate, reason="controller started" if is_first else "controller changed")
         self._announce(controller, "Normal", "Started", f"Started controller: {name}")
         self.ring()  # what only the former instance wanted is watched no longer

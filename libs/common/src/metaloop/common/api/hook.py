@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, cast
 from metaloop.common.api import fields
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
 
 HookName: TypeAlias = Literal["sync", "finalize", "customize"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
@@ -43,8 +44,21 @@ def _hook(hooks: JsonObject, name: HookName) -> Hook | None:
     if raw is None:
         return None
     webhook = fields.object_at(raw, "webhook", field)
+    if webhook is not None:
+        _require_address(webhook, f"{field}.webhook")
     version = cast("HookVersion", fields.one_of(raw, "version", field, choices=("v1", "v2"), default="v1"))
     return Hook(name=name, version=version, strict=_is_strict(webhook or {}, version, f"{field}.webhook"), webhook=webhook)
+
+
+def _require_address(webhook: JsonObject, field: str) -> None:
+    """Raise InvalidSpec unless it is said where the webhook is."""
+    if unstructured.text(webhook, "url"):
+        return
+    service = fields.object_at(webhook, "service", field)
+    if service is None or not unstructured.text(webhook, "path"):
+        raise InvalidSpec(field, "needs a url, or a service and a path")
+    fields.required_text(service, "name", f"{field}.service")
+    fields.required_text(service, "namespace", f"{field}.service")
 
 
 def _is_strict(webhook: JsonObject, version: HookVersion, field: str) -> bool:

@@ -53,6 +53,7 @@ class Bus:
         self._inbox = client.new_inbox()
         self._tokens = 0
         self._answers: dict[str, asyncio.Future[Message]] = {}
+        self._is_closed = asyncio.Event()
         self._reconnect_listeners: list[Callable[[], None]] = []
 
     @property
@@ -85,7 +86,11 @@ class Bus:
 
         What a handler raises is logged, and the next message handled.
         """
-        return await self._client.subscribe(subject, cb=handler, pending_msgs_limit=_PENDING_MESSAGES, pending_bytes_limit=_PENDING_BYTES)
+        limits = {"pending_msgs_limit": _PENDING_MESSAGES, "pending_bytes_limit": _PENDING_BYTES}
+        try:
+            return await self._client.subscribe(subject, cb=handler, **limits)
+        except NatsError as error:
+            raise Unavailable(f"subscribe to {subject}: {error!r}") from error
 
     @asynccontextmanager
     async def listening(self, subject: str, handler: Handler) -> AsyncIterator[None]:
@@ -134,22 +139,31 @@ class Bus:
 
         await self.subscribe(echo, hear)
         missed = 0
-        while True:
+        while not await self._closes_within(_ECHO_INTERVAL_SECONDS):
             heard.clear()
-            await asyncio.sleep(_ECHO_INTERVAL_SECONDS)
             missed = 0 if await self._echoes(echo, heard) else missed + 1
-            if self._client.is_closed:
-                raise Unavailable(f"NATS closed the connection for good: {self._client.last_error!r}")
             if missed >= 2 and self.is_connected:
                 _log.warning("bus.silent_connection_dropped")
                 await self._client.force_reconnect()
                 missed = 0
+        raise Unavailable(f"NATS closed the connection for good: {self._client.last_error!r}")
 
     async def reconnected(self) -> None:
         """Tell all listeners; called by the client library, which must not be kept waiting."""
         _log.info("bus.reconnected")
         for listener in self._reconnect_listeners:
             listener()
+
+    async def closed(self) -> None:
+        """Note that the connection won't come back; called by the client library."""
+        self._is_closed.set()
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._is_closed.wait()
+        except TimeoutError:
+            return False
 
     async def _echoes(self, subject: str, heard: asyncio.Event) -> bool:
         if not self.is_connected:
@@ -175,23 +189,20 @@ class Bus:
 @asynccontextmanager
 async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
     """A connection for the length of the block, as `name` in the server's own lists; waits until the first connection is made."""
-    bus: Bus | None = None
-
-    async def reconnected() -> None:
-        if bus is not None:
-            await bus.reconnected()
+    client = Client()
+    bus = Bus(client)
 
     async def disconnected() -> None:
         if not client.is_closed:
             _log.warning("bus.disconnected")
 
-    client = Client()
     await client.connect(
         url,
         name=name,
         error_cb=_log_error,
         disconnected_cb=disconnected,
-        reconnected_cb=reconnected,
+        reconnected_cb=bus.reconnected,
+        closed_cb=bus.closed,
         max_reconnect_attempts=-1,
         reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
         ping_interval=_PING_INTERVAL_SECONDS,
@@ -200,7 +211,6 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
         skip_subject_validation=True,  # ours are escaped where they are made
     )
     try:
-        bus = Bus(client)
         await bus.start()
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(bus.watch_over(), name="watch over the bus")

@@ -95,7 +95,11 @@ def aggregated(answer: JsonObject) -> Served:
     for group in _objects(answer.get("items")):
         for version in _objects(group.get("versions")):
             group_version = _joined(text(child_object(group, "metadata"), "name"), text(version, "version"))
-            versions[group_version] = tuple(_from_aggregated(group_version, raw) for raw in _objects(version.get("resources")))
+            versions[group_version] = tuple(
+                _from_aggregated(group_version, raw)
+                for raw in _objects(version.get("resources"))
+                if child_object(raw, "responseKind")  # others are there for their subresources only
+            )
             if text(version, "freshness") == "Stale":
                 stale.add(group_version)
     return Served(versions=versions, unknown=frozenset(stale))

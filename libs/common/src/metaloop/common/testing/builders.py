@@ -32,14 +32,9 @@ def write(name: str = "child", *, version: int = 1) -> Write:
     return Write(resource=CHILDREN, namespace="default", name=name, uid=f"uid-{name}", resource_version=str(version))
 
 
-def sync_report(
-    key: JobKey, lease: str, *, result: Result = "done", writes: Sequence[Write] = (),
-    after_seconds: float | None = None, resync_after_seconds: float | None = None,
-) -> SyncReport:  # fmt: skip
-    """How the sync of `key` under `lease` ended."""
-    return SyncReport(
-        key=key, lease=lease, result=result, writes=writes, after_seconds=after_seconds, resync_after_seconds=resync_after_seconds
-    )
+def sync_report(key: JobKey, lease: str, *, result: Result = "done", writes: Sequence[Write] = ()) -> SyncReport:
+    """How the sync of `key` under `lease` ended; `dataclasses.replace` adds the rarer fields."""
+    return SyncReport(key=key, lease=lease, result=result, writes=writes)
 
 
 def cached_observation(parent: bytes = b'{"metadata":{"name":"parent"}}') -> CachedObservation:

@@ -11,6 +11,7 @@ from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
 from metaloop.devkit.cli.run import run
 from metaloop.devkit.cli.up import UpOptions, serve
+from metaloop.devkit.demo import tell_story
 
 app = typer.Typer(
     help="Runs Kubernetes controllers whose business logic is a webhook.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -106,6 +107,14 @@ def assets() -> None:
 def crds() -> None:
     """Print the CRDs of Metaloop's kinds as YAML."""
     typer.echo(manifests.crds_yaml(), nl=False)
+
+
+@app.command()
+def demo(
+    *, example: Annotated[Path, typer.Option(help="The folder of the example to tell it with.", file_okay=False)] = Path("examples/hello")
+) -> None:
+    """Tell a story on a real cluster: parents converge, children follow and come back, a reconciler is killed, and nothing is lost."""
+    run(tell_story(example))
 
 
 def main() -> None:

@@ -1,0 +1,125 @@
+import asyncio
+
+import pytest
+
+from metaloop.common.bus.connect import Bus, Message, connected
+from metaloop.common.errors import Unavailable
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.broker import Broker
+
+
+async def echo(bus: Bus, subject: str = "echo") -> None:
+    """Answers each request with what it says, in capitals."""
+
+    async def answer(message: Message) -> None:
+        await bus.publish(message.reply, message.data.upper())
+
+    await bus.subscribe(subject, answer)
+
+
+async def test_a_request_gets_its_answer(bus: Bus):
+    await echo(bus)
+
+    assert await bus.request("echo", b"hello", timeout_seconds=2.0) == b"HELLO"
+
+
+async def test_many_requests_at_once_get_their_own_answers(bus: Bus):
+    await echo(bus)
+
+    answers = await asyncio.gather(*(bus.request("echo", b"n%d" % number, timeout_seconds=5.0) for number in range(500)))
+
+    assert answers == [b"N%d" % number for number in range(500)]
+
+
+async def test_a_request_to_nobody_fails_at_once(bus: Bus):
+    with pytest.raises(Unavailable, match="nobody is there"):
+        await bus.request("nobody", b"", timeout_seconds=5.0)
+
+
+async def test_a_request_that_is_not_answered_fails_in_time(bus: Bus):
+    async def ignore(_: Message) -> None: ...
+
+    await bus.subscribe("silent", ignore)
+
+    with pytest.raises(Unavailable, match="no answer in time"):
+        await bus.request("silent", b"", timeout_seconds=0.05)
+
+
+async def test_a_message_that_can_not_be_handled_does_not_end_the_others(bus: Bus):
+    async def answer(message: Message) -> None:
+        if message.data == b"poison":
+            raise ValueError(message.data)
+        await bus.publish(message.reply, b"well")
+
+    await bus.subscribe("careful", answer)
+    await bus.publish("careful", b"poison")
+
+    assert await bus.request("careful", b"food", timeout_seconds=2.0) == b"well"
+
+
+async def test_subscriptions_live_through_a_crash_of_the_server(broker: Broker, bus: Bus):
+    reconnections: list[None] = []
+    bus.on_reconnect(lambda: reconnections.append(None))
+    await echo(bus)
+
+    await broker.kill()
+    await eventually(lambda: not bus.is_connected)
+    await broker.restart()
+    await eventually(lambda: bool(reconnections))
+
+    assert await bus.request("echo", b"again", timeout_seconds=2.0) == b"AGAIN"
+
+
+async def test_while_the_server_is_down_requests_and_checks_fail(broker: Broker, bus: Bus):
+    await broker.kill()
+    await eventually(lambda: not bus.is_connected)
+
+    with pytest.raises(Unavailable):
+        await bus.request("echo", b"", timeout_seconds=5.0)
+    with pytest.raises(Unavailable):
+        await bus.check()
+
+
+async def test_a_check_asks_jetstream(bus: Bus):
+    await bus.check()
+
+
+async def test_what_is_published_while_the_server_is_down_is_sent_when_it_is_back(broker: Broker, bus: Bus):
+    heard: list[bytes] = []
+
+    async def hear(message: Message) -> None:
+        heard.append(message.data)
+
+    await bus.subscribe("later", hear)
+    await broker.kill()
+    await eventually(lambda: not bus.is_connected)
+    await bus.publish("later", b"kept")
+    await broker.restart()
+
+    await eventually(lambda: heard == [b"kept"])
+
+
+async def test_listening_ends_with_its_block(bus: Bus):
+    heard: list[bytes] = []
+
+    async def hear(message: Message) -> None:
+        heard.append(message.data)
+
+    async with bus.listening("topic", hear):
+        await bus.publish("topic", b"during")
+        await eventually(lambda: heard == [b"during"])
+
+    with pytest.raises(Unavailable, match="nobody is there"):
+        await bus.request("topic", b"", timeout_seconds=1.0)
+
+
+async def test_a_connection_that_closed_for_good_ends_who_depends_on_it(broker: Broker):
+    async def depend_on_it() -> None:
+        async with connected(broker.url, name="doomed") as bus:
+            await bus._client.close()
+            await asyncio.Event().wait()
+
+    with pytest.raises(BaseExceptionGroup) as failure:
+        await depend_on_it()
+
+    assert failure.group_contains(Unavailable)

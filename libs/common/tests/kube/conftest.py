@@ -1,0 +1,60 @@
+"""A real control plane for the tests of this folder, and a namespace of its own for each of them."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from scripted_server import ScriptedServer, kubeconfig_bytes, scripted_server
+
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.assets import ensure
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.workdir import run_folder
+
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
+
+
+@pytest.fixture(scope="session")
+def workdir() -> Iterator[Path]:
+    with run_folder() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.start(await ensure(), workdir) as plane:
+        yield plane
+
+
+@pytest_asyncio.fixture
+async def kube(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with KubeClient.connect(str(plane.kubeconfig_path)) as kube:
+        yield kube
+
+
+@pytest_asyncio.fixture
+async def namespace(kube: KubeClient) -> str:
+    created = await kube.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+    return created["metadata"]["name"]  # pyright: ignore
+
+
+@pytest_asyncio.fixture
+async def scripted(tmp_path: Path) -> AsyncIterator[ScriptedServer]:
+    async with scripted_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def write_kubeconfig(tmp_path: Path) -> Callable[[dict[str, object], dict[str, object]], str]:
+    def write(cluster: dict[str, object], user: dict[str, object]) -> str:
+        path = tmp_path / "kubeconfig"
+        path.write_bytes(kubeconfig_bytes(cluster, user))
+        return str(path)
+
+    return write

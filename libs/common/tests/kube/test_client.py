@@ -1,0 +1,222 @@
+"""The client against a real API server."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from metaloop.common.errors import Conflict, MetaloopError
+from metaloop.common.json import JsonObject, dumps
+from metaloop.common.kube.client import APPLY_PATCH, MERGE_PATCH, KubeClient
+from metaloop.common.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from metaloop.common.kube.stream import WatchEvent, watch_event
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.unstructured import annotations, is_deleting, name, resource_version, uid
+
+pytestmark = pytest.mark.e2e
+
+CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
+ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="roles", kind="Role", namespaced=True)
+DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
+
+
+def config_map(namespace: str, name: str, **data: str) -> JsonObject:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name}, "data": {**data}}
+
+
+async def test_what_was_created_can_be_read(kube: KubeClient, namespace: str):
+    created = await kube.create(CONFIG_MAPS, config_map(namespace, "a", key="value"))
+
+    assert await kube.get(CONFIG_MAPS, namespace, "a") == created
+    assert created["data"] == {"key": "value"}
+
+
+async def test_a_name_is_taken_only_once(kube: KubeClient, namespace: str):
+    await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+    with pytest.raises(AlreadyExists):
+        await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+
+async def test_what_is_not_there_is_not_found(kube: KubeClient, namespace: str):
+    with pytest.raises(NotFound) as raised:
+        await kube.get(CONFIG_MAPS, namespace, "a")
+
+    assert raised.value.status.code == 404
+
+
+async def test_an_object_against_the_rules_is_invalid(kube: KubeClient, namespace: str):
+    with pytest.raises(Invalid, match=r"metadata\.name"):
+        await kube.create(CONFIG_MAPS, config_map(namespace, "No Name"))
+
+
+async def test_a_replacement_of_an_older_version_is_a_conflict(kube: KubeClient, namespace: str):
+    created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+    replaced = await kube.replace(CONFIG_MAPS, created | {"data": {"x": "1"}})
+
+    assert replaced["data"] == {"x": "1"}
+    with pytest.raises(Conflict):
+        await kube.replace(CONFIG_MAPS, created | {"data": {"x": "2"}})
+
+
+async def test_a_patch_changes_only_what_it_names(kube: KubeClient, namespace: str):
+    await kube.create(CONFIG_MAPS, config_map(namespace, "a", kept="1", gone="2"))
+
+    patched = await kube.patch(CONFIG_MAPS, namespace, "a", dumps({"data": {"gone": None, "new": "3"}}), MERGE_PATCH)
+
+    assert patched["data"] == {"kept": "1", "new": "3"}
+
+
+async def test_a_patch_of_another_object_under_the_same_name_is_a_conflict(kube: KubeClient, namespace: str):
+    await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+    with pytest.raises(Conflict):
+        await kube.patch(CONFIG_MAPS, namespace, "a", dumps({"metadata": {"uid": "another"}, "data": {"x": "1"}}), MERGE_PATCH)
+
+
+async def test_a_field_of_another_manager_is_a_conflict_unless_forced(kube: KubeClient, namespace: str):
+    async def apply(value: str, **params: str) -> JsonObject:
+        return await kube.patch(CONFIG_MAPS, namespace, "a", dumps(config_map(namespace, "a", key=value)), APPLY_PATCH, params)
+
+    await apply("mine", fieldManager="me")
+
+    with pytest.raises(Conflict):
+        await apply("yours", fieldManager="you")
+    assert (await apply("yours", fieldManager="you", force="true"))["data"] == {"key": "yours"}
+
+
+async def test_a_status_is_replaced_and_patched_on_its_own(kube: KubeClient, namespace: str):
+    labels: JsonObject = {"app": "a"}
+    pod: JsonObject = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    created = await kube.create(
+        DEPLOYMENTS,
+        {"metadata": {"namespace": namespace, "name": "a"}, "spec": {"paused": True, "selector": {"matchLabels": labels}, "template": pod}},
+    )
+
+    patched = await kube.patch(DEPLOYMENTS, namespace, "a", dumps({"status": {"replicas": 3}}), MERGE_PATCH, subresource="status")
+
+    assert patched["status"]["replicas"] == 3  # pyright: ignore
+    assert patched["spec"] == created["spec"]
+
+
+async def test_only_the_object_that_was_meant_is_deleted(kube: KubeClient, namespace: str):
+    created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+    with pytest.raises(Conflict):
+        await kube.delete(CONFIG_MAPS, namespace, "a", uid="another")
+    with pytest.raises(Conflict):
+        await kube.delete(CONFIG_MAPS, namespace, "a", uid=uid(created), resource_version="1")
+    await kube.delete(CONFIG_MAPS, namespace, "a", uid=uid(created), resource_version=resource_version(created))
+
+    with pytest.raises(NotFound):
+        await kube.get(CONFIG_MAPS, namespace, "a")
+
+
+async def test_a_deleted_object_with_a_finalizer_stays_and_is_the_answer(kube: KubeClient, namespace: str):
+    obj = config_map(namespace, "a")
+    obj["metadata"]["finalizers"] = ["example.com/keep"]  # pyright: ignore
+    created = await kube.create(CONFIG_MAPS, obj)
+
+    answer = await kube.delete(CONFIG_MAPS, namespace, "a", uid=uid(created))
+
+    assert is_deleting(answer)
+
+
+async def test_pages_of_a_list_follow_each_other(kube: KubeClient, namespace: str):
+    for letter in "abc":
+        await kube.create(CONFIG_MAPS, config_map(namespace, letter))
+
+    params = {"limit": "2", "fieldSelector": "metadata.name!=kube-root-ca.crt"}
+    first = await kube.list_page(CONFIG_MAPS, namespace, params)
+    second = await kube.list_page(CONFIG_MAPS, namespace, params | {"continue": first["metadata"]["continue"]})  # pyright: ignore
+
+    assert [name(item) for page in (first, second) for item in page["items"]] == ["a", "b", "c"]  # pyright: ignore
+
+
+async def test_a_name_with_colons_is_addressed_as_it_is(kube: KubeClient, namespace: str):
+    await kube.create(ROLES, {"metadata": {"namespace": namespace, "name": "system:a role"}, "rules": []})
+
+    found = await kube.get(ROLES, namespace, "system:a role")
+
+    assert name(found) == "system:a role"
+
+
+@pytest.mark.parametrize("crooked", ["", ".", "..", "a/status", "../configmaps/a", "a?dryRun=All", "a#", "%2e%2e/configmaps/a", "a%2f", "b/../a"])
+async def test_no_name_reaches_another_object(kube: KubeClient, namespace: str, crooked: str):
+    created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+    with pytest.raises((NotFound, Invalid)):
+        await kube.delete(CONFIG_MAPS, namespace, crooked, uid=uid(created))
+
+    assert await kube.get(CONFIG_MAPS, namespace, "a") == created
+
+
+async def test_a_namespaced_object_without_namespace_is_never_sent(kube: KubeClient):
+    with pytest.raises(Invalid, match="needs a namespace"):
+        await kube.create(CONFIG_MAPS, {"metadata": {"name": "a"}})
+    with pytest.raises(Invalid, match="needs a namespace"):
+        await kube.get(CONFIG_MAPS, "", "a")
+
+
+async def test_a_namespace_that_is_going_takes_nothing_new(kube: KubeClient, namespace: str):
+    await kube.delete(NAMESPACES, "", namespace, uid=uid(await kube.get(NAMESPACES, "", namespace)))
+
+    with pytest.raises((Forbidden, NotFound)):
+        await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+
+
+async def test_many_requests_share_the_connections(kube: KubeClient, namespace: str):
+    async with asyncio.TaskGroup() as group:
+        for index in range(200):
+            group.create_task(kube.create(CONFIG_MAPS, config_map(namespace, f"a{index}")))
+
+    page = await kube.list_page(CONFIG_MAPS, namespace)
+    assert len(page["items"]) >= 200  # pyright: ignore
+
+
+async def test_a_watch_tells_what_happens_however_long_its_lines_are(kube: KubeClient, namespace: str):
+    start = resource_version(await kube.list_page(CONFIG_MAPS, namespace))
+    params = {"resourceVersion": start, "fieldSelector": "metadata.name=a"}
+    async with aclosing(kube.watch_lines(CONFIG_MAPS.collection_path(namespace), params)) as lines:
+        big = await kube.create(CONFIG_MAPS, config_map(namespace, "a", big="x" * 900_000))
+        await kube.patch(CONFIG_MAPS, namespace, "a", dumps({"metadata": {"annotations": {"a": "b"}}}), MERGE_PATCH)
+        await kube.delete(CONFIG_MAPS, namespace, "a", uid=uid(big))
+
+        events = [watch_event(await anext(lines)) for _ in range(3)]
+
+    assert events[0] == WatchEvent("ADDED", big | {"kind": "ConfigMap", "apiVersion": "v1"})
+    assert [event.type for event in events[1:]] == ["MODIFIED", "DELETED"]
+    assert annotations(events[1].object) == {"a": "b"}
+
+
+async def test_a_watch_ends_when_the_api_server_ends_it(kube: KubeClient, namespace: str):
+    async with aclosing(kube.watch_lines(CONFIG_MAPS.collection_path(namespace), {"timeoutSeconds": "1", "resourceVersion": "0"})) as lines:
+        seen = [watch_event(line).type async for line in lines]
+
+    assert set(seen) <= {"ADDED"}
+
+
+async def test_watches_do_not_take_the_connections_of_requests(plane, namespace: str):  # noqa: ANN001
+    async with KubeClient.connect(str(plane.kubeconfig_path), connections=1) as kube:
+        path, params = CONFIG_MAPS.collection_path(namespace), {"resourceVersion": "0", "allowWatchBookmarks": "true"}
+        await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
+        async with aclosing(kube.watch_lines(path, params)) as one, aclosing(kube.watch_lines(path, params)) as other:
+            await anext(one)
+            await anext(other)
+
+            found = await kube.get(CONFIG_MAPS, namespace, "a")
+
+    assert name(found) == "a"
+
+
+async def test_a_watch_of_nothing_is_not_found(kube: KubeClient):
+    with pytest.raises(NotFound):
+        async with aclosing(kube.watch_lines("/apis/example.com/v1/things")) as lines:
+            await anext(lines)
+
+
+async def test_nobody_home_is_unavailable(write_kubeconfig):  # noqa: ANN001
+    async with KubeClient.connect(write_kubeconfig({"server": "http://127.0.0.1:1"}, {})) as kube:
+        with pytest.raises(MetaloopError, match="GET /version"):
+            await kube.request("GET", "/version")

@@ -1,0 +1,152 @@
+"""Ways into a real cluster, as kubeconfigs describe them."""
+
+import base64
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from metaloop.common.json import dumps
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.credentials import Credentials
+from metaloop.common.kube.errors import InvalidKubeconfig, Unauthorized, Unanswered
+from metaloop.devkit.controlplane import ControlPlane
+
+Write = Callable[[dict[str, object], dict[str, object]], str]
+
+
+def cluster_of(plane: ControlPlane) -> dict[str, object]:
+    return {"server": plane.server_url, "certificate-authority": str(plane.ca_path)}
+
+
+async def can_enter(kubeconfig: str) -> bool:
+    async with KubeClient.connect(kubeconfig) as kube:
+        return b"items" in await kube.request("GET", "/api/v1/namespaces")
+
+
+@pytest.mark.e2e
+async def test_a_client_certificate_lets_us_in_from_files_and_from_data(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+    user = yaml.safe_load(plane.kubeconfig_path.read_text())["users"][0]["user"]
+    for key, file in (("client-certificate", "me.crt"), ("client-key", "me.key")):
+        (tmp_path / file).write_bytes(base64.b64decode(user[f"{key}-data"]))
+
+    assert await can_enter(str(plane.kubeconfig_path))
+    assert await can_enter(write_kubeconfig(cluster_of(plane), {"client-certificate": "me.crt", "client-key": "me.key"}))
+
+
+@pytest.mark.e2e
+async def test_a_token_lets_us_in(plane: ControlPlane, write_kubeconfig: Write):
+    assert await can_enter(write_kubeconfig(cluster_of(plane), {"token": plane.admin_token}))
+
+
+@pytest.mark.e2e
+async def test_a_wrong_token_does_not(plane: ControlPlane, write_kubeconfig: Write):
+    with pytest.raises(Unauthorized):
+        await can_enter(write_kubeconfig(cluster_of(plane), {"token": "wrong"}))
+
+
+@pytest.mark.e2e
+async def test_a_token_file_that_changed_is_read_again(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+    token = tmp_path / "token"
+    token.write_text("over\n")
+    async with KubeClient.connect(write_kubeconfig(cluster_of(plane), {"tokenFile": str(token)})) as kube:
+        with pytest.raises(Unauthorized):
+            await kube.request("GET", "/api")
+        token.write_text(f"{plane.admin_token}\n")
+
+        assert await kube.request("GET", "/api")
+
+
+@pytest.mark.e2e
+async def test_an_authority_need_not_be_known_where_the_user_says_so(plane: ControlPlane, write_kubeconfig: Write):
+    cluster = {"server": plane.server_url, "insecure-skip-tls-verify": True}
+
+    assert await can_enter(write_kubeconfig(cluster, {"token": plane.admin_token}))
+
+
+@pytest.mark.e2e
+async def test_else_an_unknown_authority_is_not_trusted(plane: ControlPlane, write_kubeconfig: Write):
+    with pytest.raises(Unanswered, match="(?i)certificate"):
+        await can_enter(write_kubeconfig({"server": plane.server_url}, {"token": plane.admin_token}))
+
+
+PLUGIN = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+runs = folder / "runs"
+runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+status = json.loads((folder / "status").read_text())
+print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
+"""
+
+
+def plugin(folder: Path) -> dict[str, object]:
+    (folder / "plugin.py").write_text(PLUGIN)
+    args = [str(folder / "plugin.py"), str(folder)]
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": args}}
+
+
+@pytest.mark.e2e
+async def test_a_plugin_runs_once_and_again_only_when_its_token_is_rejected(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+    (tmp_path / "status").write_bytes(dumps({"token": plane.admin_token}))
+    async with KubeClient.connect(write_kubeconfig(cluster_of(plane), plugin(tmp_path))) as kube:
+        for _ in range(3):
+            await kube.request("GET", "/api")
+        assert (tmp_path / "runs").read_text() == "x"
+
+    (tmp_path / "status").write_text('{"token": "over"}')
+    async with KubeClient.connect(write_kubeconfig(cluster_of(plane), plugin(tmp_path))) as kube:
+        (tmp_path / "status").write_bytes(dumps({"token": plane.admin_token}))
+        await kube.request("GET", "/api")
+
+    assert (tmp_path / "runs").read_text() == "xxx"
+
+
+@pytest.mark.e2e
+async def test_a_plugin_may_give_a_certificate(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+    user = yaml.safe_load(plane.kubeconfig_path.read_text())["users"][0]["user"]
+    pem = {key: base64.b64decode(user[f"{key}-data"]).decode() for key in ("client-certificate", "client-key")}
+    status = {"clientCertificateData": pem["client-certificate"], "clientKeyData": pem["client-key"]}
+    (tmp_path / "status").write_bytes(dumps(status))
+
+    assert await can_enter(write_kubeconfig(cluster_of(plane), plugin(tmp_path)))
+
+
+async def test_a_plugin_that_fails_is_told_at_once(write_kubeconfig: Write, tmp_path: Path):
+    with pytest.raises(InvalidKubeconfig, match="exec plugin"):
+        await Credentials.read(write_kubeconfig({"server": "https://127.0.0.1:1"}, plugin(tmp_path)))
+
+
+@pytest.mark.e2e
+async def test_an_identity_stays_the_same_while_nothing_changes(plane: ControlPlane):
+    credentials = await Credentials.read(str(plane.kubeconfig_path))
+    before = credentials.identity
+
+    await credentials.reread(before)
+
+    assert credentials.identity == before
+    assert credentials.identity.tls is before.tls
+
+
+@pytest.mark.parametrize("content", ["", "[]", "clusters: 1", "current-context: x", "{", "\0"])
+async def test_what_is_no_kubeconfig_is_told_as_such(tmp_path: Path, content: str):
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+
+    with pytest.raises(InvalidKubeconfig):
+        await Credentials.read(str(path))
+
+
+async def test_a_kubeconfig_that_is_not_there_is_named():
+    with pytest.raises(InvalidKubeconfig, match="/nowhere/kubeconfig"):
+        await Credentials.read("/nowhere/kubeconfig")
+
+
+async def test_the_environment_names_the_kubeconfig_where_nobody_else_does(write_kubeconfig: Write, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", write_kubeconfig({"server": "http://cluster.example:8080/"}, {}))
+
+    credentials = await Credentials.read()
+
+    assert credentials.identity.server_url == "http://cluster.example:8080"

@@ -1,0 +1,71 @@
+import pytest
+
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
+from metaloop.common.json import dumps
+from metaloop.common.kube import errors
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (404, "", errors.NotFound),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", Conflict),
+        (410, "Expired", errors.Expired),
+        (410, "Gone", errors.Expired),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "ServerTimeout", errors.ServerTimeout),
+        (504, "Timeout", errors.ServerTimeout),
+        (500, "InternalError", Unavailable),
+        (503, "ServiceUnavailable", Unavailable),
+        (400, "BadRequest", Refused),
+        (405, "MethodNotAllowed", Refused),
+        (413, "", Refused),
+    ],
+)
+def test_a_status_becomes_the_exception_of_its_reason(code: int, reason: str, expected: type[MetaloopError]):
+    problem = errors.refusal(ApiStatus(code=code, reason=reason, message="m"), request="GET /x")
+
+    assert type(problem) is expected
+
+
+def test_the_reason_says_more_than_the_code():
+    problem = errors.refusal(ApiStatus(code=500, reason="AlreadyExists", message="m"), request="POST /x")
+
+    assert isinstance(problem, errors.AlreadyExists)
+
+
+def test_whatever_is_refused_is_terminal_and_whatever_is_out_of_order_is_transient():
+    refused = errors.refusal(ApiStatus(code=418, reason="", message="m"), request="GET /x")
+    out_of_order = errors.refusal(ApiStatus(code=599, reason="", message="m"), request="GET /x")
+
+    assert isinstance(refused, Terminal)
+    assert isinstance(out_of_order, Transient)
+
+
+def test_the_message_says_what_was_asked():
+    problem = errors.refusal(ApiStatus(code=404, reason="NotFound", message='pods "a" not found'), request="GET /x")
+
+    assert str(problem) == 'NotFound: pods "a" not found (GET /x)'
+
+
+def test_an_overloaded_server_can_say_when_to_come_back():
+    problem = errors.refusal(ApiStatus(code=503, reason="", message="m"), request="GET /x", retry_after_seconds=7.0)
+
+    assert isinstance(problem, Unavailable)
+    assert problem.retry_after_seconds == 7.0
+
+
+def test_a_status_object_is_read():
+    body = dumps({"kind": "Status", "code": 409, "reason": "Conflict", "message": "changed"})
+
+    assert errors.api_status(409, body) == ApiStatus(code=409, reason="Conflict", message="changed")
+
+
+@pytest.mark.parametrize(("body", "message"), [(b"upstream is away\n", "upstream is away"), (b"", "status 502"), (b'{"a":1}', '{"a":1}')])
+def test_what_is_no_status_object_is_quoted(body: bytes, message: str):
+    assert errors.api_status(502, body) == ApiStatus(code=502, reason="", message=message)

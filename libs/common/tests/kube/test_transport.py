@@ -1,0 +1,96 @@
+"""What only a misbehaving server shows, from a server on loopback that misbehaves on purpose."""
+
+import time
+from contextlib import aclosing
+
+import pytest
+from scripted_server import ScriptedServer
+
+from metaloop.common.errors import Unavailable
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.errors import TooManyRequests, Unanswered
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def busy(retry_after: str) -> bytes:
+    return b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: %s\r\nContent-Length: 4\r\n\r\nbusy" % retry_after.encode()
+
+
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(content), content)
+
+
+async def test_a_request_that_was_turned_away_is_sent_again_when_the_server_wants_it(scripted: ScriptedServer):
+    scripted.script = [busy("1"), OK]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        began = time.monotonic()
+        answer = await kube.request("POST", "/x", body=b"{}")
+
+    assert answer == b"{}"
+    assert time.monotonic() - began >= 1.0
+
+
+async def test_a_server_that_wants_us_back_much_later_is_the_callers_to_wait_for(scripted: ScriptedServer):
+    scripted.script = [busy("30")]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        with pytest.raises(TooManyRequests) as raised:
+            await kube.request("POST", "/x", body=b"{}")
+
+    assert raised.value.retry_after_seconds == 30.0
+
+
+async def test_a_server_that_is_down_for_now_can_say_for_how_long(scripted: ScriptedServer):
+    scripted.script = [b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n"]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        with pytest.raises(Unavailable) as raised:
+            await kube.request("GET", "/x")
+
+    assert raised.value.retry_after_seconds == 5.0
+
+
+async def test_a_write_without_an_answer_is_not_repeated(scripted: ScriptedServer):
+    scripted.script = [b"", OK]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        with pytest.raises(Unanswered, match="POST /x"):
+            await kube.request("POST", "/x", body=b"{}")
+
+    assert len(scripted.requests) == 1
+
+
+async def test_a_request_is_given_up_after_its_time(scripted: ScriptedServer):
+    scripted.script = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"]
+    async with KubeClient.connect(str(scripted.kubeconfig), timeout_seconds=0.2) as kube:
+        with pytest.raises(Unanswered):
+            await kube.request("GET", "/x")
+
+
+async def test_lines_are_put_together_from_pieces_and_taken_apart(scripted: ScriptedServer):
+    pieces = [b"fi", b"rst\nsec", b"ond\nthird\n", b"\n", b"last\n"]
+    scripted.script = [CHUNKED + b"".join(map(chunk, pieces)) + b"0\r\n\r\n"]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
+        seen = [line async for line in lines]
+
+    assert seen == [b"first", b"second", b"third", b"", b"last"]
+
+
+@pytest.mark.parametrize("end", [b"", chunk(b"half a line"), b"0\r\n\r\n".join([chunk(b"half a line"), b""])])
+async def test_a_stream_that_breaks_off_is_told_from_one_that_ended(scripted: ScriptedServer, end: bytes):
+    scripted.script = [CHUNKED + chunk(b"whole\n") + end]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
+        assert await anext(lines) == b"whole"
+        with pytest.raises(Unanswered):
+            await anext(lines)
+
+
+async def test_what_we_send_says_who_we_are_and_asks_for_plain_json(scripted: ScriptedServer):
+    scripted.script = [OK]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        await kube.request("GET", "/x", params={"labelSelector": "a in (b,c)"})
+
+    head = scripted.requests[0]
+    assert head.startswith(b"GET /x?labelSelector=a+in+%28b%2Cc%29 HTTP/1.1\r\n")
+    assert b"Accept: application/json\r\n" in head
+    assert b"User-Agent: metaloop/" in head
+    assert b"Accept-Encoding" not in head

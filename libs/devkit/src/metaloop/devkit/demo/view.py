@@ -1,0 +1,123 @@
+"""Shows the story: as a living table on a terminal, as plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from metaloop.devkit.demo.sight import LANGUAGES, Hello, Sight
+from metaloop.devkit.tell import duration
+
+_REDRAWS_PER_SECOND = 10
+_PLAIN_SECONDS = 1.0
+_ROWS = 10
+
+
+class View(Protocol):
+    """What the story needs of whoever shows it."""
+
+    def begin(self, title: str) -> None:
+        """A scene begins."""
+        ...
+
+    def show(self, sight: Sight) -> None:
+        """This is what there is now."""
+        ...
+
+    def end(self, result: str) -> None:
+        """The scene has come to its end."""
+        ...
+
+
+@contextmanager
+def opened_view() -> Iterator[View]:
+    """The view that fits our standard output, for as long as the block lasts."""
+    console = Console()
+    if not console.is_terminal:
+        yield PlainView(console)
+        return
+    with Live(console=console, refresh_per_second=_REDRAWS_PER_SECOND, transient=True) as live:
+        yield LivingView(live)
+
+
+class PlainView:
+    """A line when a scene begins and ends, and one a second while something changes."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to a console that is no terminal."""
+        self._console = console
+        self._began = self._told = time.monotonic()
+        self._last = ""
+
+    def begin(self, title: str) -> None:
+        """The title, on a line of its own."""
+        self._began = self._told = time.monotonic()
+        self._last = ""
+        self._write(f"{title} ...")
+
+    def show(self, sight: Sight) -> None:
+        """The counts, unless they are the same or were told a moment ago."""
+        now, text = time.monotonic(), _counts(sight)
+        if text != self._last and now - self._told >= _PLAIN_SECONDS:
+            self._told, self._last = now, text
+            self._write(f"   {text} ({duration(now - self._began)})")
+
+    def end(self, result: str) -> None:
+        """The result, and how long the scene took."""
+        self._write(f"   {result} ({duration(time.monotonic() - self._began)})")
+
+    def _write(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+
+class LivingView:
+    """The finished scenes above, the present one with a table of all parents below."""
+
+    def __init__(self, live: Live) -> None:
+        """Draw into a live display."""
+        self._live = live
+        self._title = ""
+        self._began = time.monotonic()
+
+    def begin(self, title: str) -> None:
+        """The title stands above the table until the scene ends."""
+        self._title, self._began = title, time.monotonic()
+
+    def show(self, sight: Sight) -> None:
+        """The table as it is now."""
+        heading = Text(f"{self._title} ({duration(time.monotonic() - self._began)})", style="bold")
+        self._live.update(Group(heading, Text(_counts(sight), style="dim"), Columns(_tables(sight.hellos))))
+
+    def end(self, result: str) -> None:
+        """The scene becomes two lines that stay, above what comes next."""
+        took = duration(time.monotonic() - self._began)
+        self._live.console.print(Text.assemble(("✓ ", "green"), self._title), Text(f"  {result} ({took})", style="dim"), sep="\n")
+
+
+def _counts(sight: Sight) -> str:
+    return f"{sight.converged} of {len(sight.hellos)} parents are as they should be, {sight.children} children"
+
+
+def _tables(hellos: Sequence[Hello]) -> list[RenderableType]:
+    """The parents in columns of a length that fits most terminals."""
+    return [_table(hellos[start : start + _ROWS]) for start in range(0, len(hellos), _ROWS)]
+
+
+def _table(hellos: Sequence[Hello]) -> Table:
+    table = Table("parent", "greets", "children", "status")
+    for hello in hellos:
+        color = "green" if hello.is_converged else "yellow"
+        table.add_row(hello.name, hello.who, Text(_marks(hello), style=color), Text(str(hello.counted), style=color))
+    return table
+
+
+def _marks(hello: Hello) -> str:
+    """A mark for each child: right, there but not right yet, missing."""
+    there = min(len(hello.greetings), LANGUAGES)
+    return "●" * hello.right + "◐" * (there - hello.right) + "○" * (LANGUAGES - there)

@@ -1,0 +1,131 @@
+"""The `metaloop` command as a user types it: what it accepts, prints and ends with."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+METALOOP = Path(sys.executable).with_name("metaloop")
+
+PROMISED = (
+    "--kubeconfig",
+    "--reconcilers",
+    "--target-label-selector",
+    "--discovery-interval",
+    "--apply-strategy",
+    "--install-crds",
+    "--no-install-crds",
+    "--ready-file",
+    "--metrics-port-base",
+    "--log-level",
+)
+
+WORK = """
+import asyncio, sys
+from metaloop.devkit.cli.run import forever, run
+from metaloop.devkit.errors import DevkitError
+
+async def work():
+    try:
+        print("working", flush=True)
+        if sys.argv[1] == "fail":
+            raise DevkitError("the broom broke")
+        await forever()
+    finally:
+        await asyncio.sleep(0)
+        print("clean", flush=True)
+
+run(work())
+"""
+
+
+def metaloop(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run([METALOOP, *arguments], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_up_offers_every_option_that_is_promised() -> None:
+    text = metaloop("up", "--help").stdout
+
+    assert [option for option in PROMISED if option not in text] == []
+
+
+def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
+    result = metaloop("crds")
+
+    manifests = list(yaml.safe_load_all(result.stdout))
+    assert result.returncode == 0
+    assert {manifest["kind"] for manifest in manifests} == {"CustomResourceDefinition"}
+    assert "compositecontrollers.metacontroller.k8s.io" in {manifest["metadata"]["name"] for manifest in manifests}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--discovery-interval", "5", "is not a duration such as 500ms"),
+        ("--discovery-interval", "0s", "is not a duration such as 500ms"),
+        ("--reconcilers", "0", "0 is not in the range"),
+        ("--kubeconfig", "/there/is/no/such/file", "does not exist"),
+        ("--apply-strategy", "magic", "'magic' is not one of"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_a_usage_error(option: str, value: str, complaint: str) -> None:
+    result = metaloop("up", option, value)
+
+    assert result.returncode == 2
+    assert complaint in result.stderr
+
+
+def test_a_kubeconfig_that_is_none_is_a_clear_failure(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("nonsense")
+
+    result = metaloop("up", "--kubeconfig", str(tmp_path / "kubeconfig"))
+
+    assert result.returncode == 1
+    assert "can't be used" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_apply_strategy_of_later_is_accepted_and_told_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("nonsense")
+
+    result = metaloop("up", "--apply-strategy", "server-side-apply", "--kubeconfig", str(tmp_path / "kubeconfig"))
+
+    assert "server-side-apply is not there yet" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_stop_is_a_good_end_after_cleaning_up(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", WORK, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "working\n"
+
+        process.send_signal(number)
+        output, errors = process.communicate()
+
+    assert (process.returncode, output) == (0, "clean\n")
+    assert errors == f"metaloop: {number.name}: stopping\n"
+
+
+def test_a_second_signal_does_not_cut_the_cleaning_up_short() -> None:
+    with subprocess.Popen([sys.executable, "-c", WORK, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "working\n"
+
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate()
+
+    assert (process.returncode, output) == (0, "clean\n")
+
+
+def test_a_failure_is_one_message_and_a_bad_end() -> None:
+    result = subprocess.run([sys.executable, "-c", WORK, "fail"], capture_output=True, text=True, check=False)
+
+    assert result.stdout == "working\nclean\n"
+    assert result.stderr == "metaloop: error: the broom broke\n"
+    assert result.returncode == 1

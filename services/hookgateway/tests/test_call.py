@@ -1,0 +1,297 @@
+"""Whole calls: what outlives one and what it means for the next, and for those of others."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from driving import Asker, asking
+from prometheus_client import REGISTRY
+from webserver import Line, Request, Script, WebServer, answers, never_answers, response, sends, serving
+
+from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled, Verdict
+from metaloop.common.json import JsonObject
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def with_etag(hook: WebServer, **times: int) -> JsonObject:
+    return {"url": hook.url(), "etag": {"enabled": True, **times}}
+
+
+def one_after_another(*responses: bytes) -> Script:
+    """A script that answers each request with the next response."""
+    left = iter(responses)
+
+    async def script(_: Request, line: Line) -> None:
+        await line.send(next(left))
+
+    return script
+
+
+def validators(hook: WebServer) -> list[str | None]:
+    """What each request asked to be compared with."""
+    return [request.headers.get("if-none-match") for request in hook.requests]
+
+
+# Remembered answers.
+
+
+async def test_remembered_answer_stands_in_until_there_is_a_new_one():
+    script = one_after_another(
+        response(200, b"first", etag='"1"'),
+        response(304, b""),
+        response(412, b""),
+        response(200, b"second", etag='"2"'),
+        response(304, b""),
+    )
+    async with serving(script) as hook, asking() as gateway:
+        verdicts = [await gateway.ask(with_etag(hook)) for _ in range(5)]
+
+    first, second = b"first", b"second"
+    assert verdicts == [
+        Accepted(body=first),
+        NotModified(body=first),
+        NotModified(body=first),
+        Accepted(body=second),
+        NotModified(body=second),
+    ]
+    assert validators(hook) == [None, '"1"', '"1"', '"1"', '"2"']
+
+
+async def test_unless_enabled_no_tag_is_sent_and_304_is_an_error():
+    async with serving(one_after_another(response(200, etag='"1"'), response(304, b""))) as hook, asking() as gateway:
+        await gateway.ask(hook.url())
+
+        assert isinstance(await gateway.ask(hook.url()), Rejected)
+    assert validators(hook) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{"parent": "parent-2"}, {"revision": "revision-2"}, {"controller": "others"}, {"hook": "finalize"}],
+    ids=lambda it: next(iter(it)),
+)
+async def test_nobody_is_told_what_was_answered_to_another(second: dict[str, str]):
+    async with serving(answers(200, b"{}", etag='"1"')) as hook, asking() as gateway:
+        await gateway.ask(with_etag(hook))
+        await gateway.ask(with_etag(hook), **second)
+
+    assert validators(hook) == [None, None]
+
+
+async def test_a_changed_request_is_answered_from_memory_only_if_the_webhook_says_so():
+    async def compares(request: Request, line: Line) -> None:
+        tag = f'"{request.body.decode()}"'
+        is_same = request.headers.get("if-none-match") == tag
+        await line.send(response(304, b"") if is_same else response(200, request.body, etag=tag))
+
+    async with serving(compares) as hook, asking() as gateway:
+        verdicts = [await gateway.ask(with_etag(hook), body=body) for body in (b"a", b"a", b"b", b"a")]
+
+    assert verdicts == [Accepted(body=b"a"), NotModified(body=b"a"), Accepted(body=b"b"), Accepted(body=b"a")]
+
+
+async def test_304_speaks_of_the_tag_that_its_own_call_sent():
+    """Though a call that began later has replaced the answer meanwhile, here or by way of another gateway."""
+    waits, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def script(request: Request, line: Line) -> None:
+        if request.body == b"slow":
+            waits.set()
+            await goes_on.wait()
+            await line.send(response(304, b""))
+        else:
+            await line.send(response(200, request.body, etag=f'"{request.body.decode()}"'))
+
+    async with serving(script) as hook, asking() as gateway:
+        await gateway.ask(with_etag(hook), body=b"old")
+        slow = asyncio.create_task(gateway.ask(with_etag(hook), body=b"slow"))
+        await waits.wait()
+        await gateway.ask(with_etag(hook), body=b"new")
+        goes_on.set()
+
+        assert await slow == NotModified(body=b"old")
+        assert validators(hook) == [None, '"old"', '"old"']
+
+
+async def test_compressed_answer_is_remembered_in_plain():
+    import gzip
+
+    compressed = response(200, gzip.compress(b"plain"), etag='"1"', content_encoding="gzip")
+    async with serving(one_after_another(compressed, response(304, b""))) as hook, asking() as gateway:
+        await gateway.ask(with_etag(hook))
+
+        assert await gateway.ask(with_etag(hook)) == NotModified(body=b"plain")
+
+
+async def test_failed_call_leaves_the_remembered_answer():
+    script = one_after_another(response(200, b"first", etag='"1"'), response(500, b""), response(304, b""))
+    async with serving(script) as hook, asking() as gateway:
+        verdicts = [await gateway.ask(with_etag(hook)) for _ in range(3)]
+
+    assert verdicts[2] == NotModified(body=b"first")
+
+
+# One endpoint in trouble, and the others.
+
+
+async def in_a_row(gateway: Asker, url: str, *, times: int) -> list[Verdict]:
+    return [await gateway.ask(url) for _ in range(times)]
+
+
+def no_answer() -> Script:
+    return sends(b"", then_hangs_up=True)
+
+
+async def test_endpoint_that_does_not_answer_is_left_in_peace():
+    async with (
+        serving(no_answer()) as hook,
+        asking(breaker_threshold=3, breaker_shortest_seconds=60, breaker_longest_seconds=60) as gateway,
+    ):
+        verdicts = await in_a_row(gateway, hook.url(), times=10)
+
+    assert [type(verdict) for verdict in verdicts] == [Rejected] * 3 + [Throttled] * 7
+    assert len(hook.requests) == 3
+
+
+async def test_of_many_callers_one_at_a_time_probes_an_endpoint_that_was_down():
+    async with serving(no_answer()) as hook, asking(breaker_threshold=1, breaker_shortest_seconds=0.05) as gateway:
+        await gateway.ask(hook.url())
+        await hook.until(lambda it: it.in_work == 0)
+        hook.script, hook.most_in_work, asked = never_answers, 0, len(hook.requests)
+
+        callers = [asyncio.create_task(gateway.ask_until(lambda it: isinstance(it, Accepted), hook.url())) for _ in range(20)]
+        await hook.until(lambda it: it.in_work == 1)
+        await asyncio.gather(*(gateway.ask(hook.url()) for _ in range(20)))
+
+        assert (hook.most_in_work, len(hook.requests) - asked) == (1, 1)
+        for caller in callers:
+            caller.cancel()
+
+
+async def test_endpoint_that_answers_its_probe_is_called_again():
+    async with serving(no_answer()) as hook, asking(breaker_threshold=1, breaker_shortest_seconds=0.05) as gateway:
+        await gateway.ask(hook.url())
+        hook.script = answers(200)
+
+        await gateway.ask_until(lambda it: isinstance(it, Accepted), hook.url())
+
+        assert all(isinstance(verdict, Accepted) for verdict in await in_a_row(gateway, hook.url(), times=5))
+
+
+async def test_probe_whose_caller_left_does_not_keep_the_endpoint_shut():
+    async with serving(no_answer()) as hook, asking(breaker_threshold=1, breaker_shortest_seconds=0.05) as gateway:
+        await gateway.ask(hook.url())
+        await hook.until(lambda it: it.in_work == 0)
+        hook.script = never_answers
+        probe = asyncio.create_task(gateway.ask_until(lambda it: isinstance(it, Accepted), hook.url()))
+        await hook.until(lambda it: it.in_work == 1)
+        probe.cancel()
+        await hook.until(lambda it: it.in_work == 0)
+        hook.script = answers(200)
+
+        await gateway.ask_until(lambda it: isinstance(it, Accepted), hook.url())
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500])
+async def test_endpoint_that_answers_is_not_down_whatever_it_says(status: int):
+    async with serving(answers(status)) as hook, asking(breaker_threshold=2) as gateway:
+        await in_a_row(gateway, hook.url(), times=10)
+
+    assert len(hook.requests) == 10
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_endpoint_whose_front_says_that_it_is_not_there_is_down(status: int):
+    async with serving(answers(status)) as hook, asking(breaker_threshold=2) as gateway:
+        await in_a_row(gateway, hook.url(), times=10)
+
+    assert len(hook.requests) == 2
+
+
+async def test_circuits_state_is_in_the_metrics():
+    async with serving(no_answer()) as hook, asking(breaker_threshold=1) as gateway:
+        await gateway.ask(hook.url("/sync?token=hunter2"))
+
+        assert REGISTRY.get_sample_value("metaloop_hookgateway_circuit_state", {"url": hook.url()}) == 2
+
+
+async def test_one_path_that_is_down_does_not_shut_the_others_of_its_host():
+    async def script(request: Request, line: Line) -> None:
+        if request.path == "/bad":
+            line.hang_up()
+        else:
+            await line.send(response(200))
+
+    async with serving(script) as hook, asking(breaker_threshold=1) as gateway:
+        await in_a_row(gateway, hook.url("/bad"), times=3)
+
+        assert await gateway.ask(hook.url("/good")) == Accepted(body=b"{}")
+
+
+async def test_controller_with_too_many_calls_in_flight_is_put_off_and_others_are_not():
+    async with serving(never_answers) as hanging, serving(answers(200)) as good, asking(calls_per_controller=2) as gateway:
+        calls = [asyncio.create_task(gateway.ask(hanging.url())) for _ in range(2)]
+        await hanging.until(lambda it: it.in_work == 2)
+
+        assert await gateway.ask(good.url()) == Throttled(after_seconds=0.5)
+        assert await gateway.ask(good.url(), controller="others") == Accepted(body=b"{}")
+
+        for call in calls:
+            call.cancel()
+        await hanging.until(lambda it: it.in_work == 0)
+        assert await gateway.ask(good.url()) == Accepted(body=b"{}")
+
+
+async def test_hundreds_of_calls_are_in_flight_at_once():
+    async with serving(never_answers) as hook, asking() as gateway:
+        calls = [asyncio.create_task(gateway.ask(hook.url())) for _ in range(400)]
+
+        await hook.until(lambda it: it.in_work == 400)
+
+        for call in calls:
+            call.cancel()
+
+
+# What is counted.
+
+
+@pytest.fixture
+def sample() -> Iterator[object]:
+    return REGISTRY.get_sample_value
+
+
+async def test_metrics_have_the_originals_names_and_labels():
+    async with serving(answers(200)) as hook, asking() as gateway:
+        await gateway.ask(hook.url("/sync?token=hunter2"), controller="counted")
+        await gateway.ask(hook.url("/sync?token=hunter2"), controller="counted")
+
+        labels = {"url": hook.url(), "controller_name": "counted", "controller_type": "CompositeController"}
+        value = REGISTRY.get_sample_value
+        assert value("metacontroller_sync_requests_total", labels | {"code": "200", "method": "post"}) == 2
+        assert value("metacontroller_sync_request_duration_histogram_seconds_count", labels | {"method": "post"}) == 2
+        assert value("metacontroller_sync_dns_duration_histogram_seconds_count", labels | {"event": "dns_done"}) == 1
+        assert value("metacontroller_sync_in_flight_requests", labels) == 0
+
+
+async def test_request_without_answer_is_not_counted_as_one():
+    async with serving(no_answer()) as hook, asking() as gateway:
+        await gateway.ask(hook.url(), controller="unanswered")
+
+    every = [sample for metric in REGISTRY.collect() for sample in metric.samples if sample.labels.get("controller_name") == "unanswered"]
+    assert [sample.name for sample in every if sample.name == "metacontroller_sync_requests_total"] == []
+    assert [(it.labels["verdict"], it.labels["reason"]) for it in every if it.name == "metaloop_hookgateway_verdicts_total"] == [
+        ("Rejected", "ConnectionLost")
+    ]
+
+
+async def test_what_was_not_called_for_long_is_forgotten_with_its_metrics():
+    from time import monotonic
+
+    async with serving(answers(200)) as hook, asking() as gateway:
+        await gateway.ask(hook.url(), controller="forgotten")
+        await gateway.gateway.collect(unused_since=monotonic())
+        await hook.until(lambda it: it.open_connections == 0)
+
+    every = [sample for metric in REGISTRY.collect() for sample in metric.samples]
+    assert [it for it in every if it.labels.get("controller_name") == "forgotten" and it.name.startswith("metacontroller")] == []

@@ -1,0 +1,104 @@
+"""An API server for objects in memory, as far as a reconciler needs one; held to the real one by test_api_contract.py."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+
+Key = tuple[str, str, str]
+
+
+@dataclass
+class FakeApi:
+    """Holds objects, counts requests by verb, and fails where `failing` says so."""
+
+    objects: dict[Key, JsonObject] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    failing: dict[tuple[str, str], MetaloopError] = field(default_factory=dict)
+    """What to raise, by verb and object name, instead of serving the request."""
+    version: int = 100
+
+    def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+        """Has `obj` stored, as if somebody else had written it."""
+        metadata = unstructured.metadata(obj)
+        self.version += 1
+        kept = {"uid": f"uid-{self.version}", **metadata, "resourceVersion": str(self.version)}
+        stored = self.objects[_key(info, obj)] = {**obj, "metadata": kept}
+        return _copy(stored)
+
+    def all_of(self, info: ResourceInfo) -> list[JsonObject]:
+        """The stored objects of a resource."""
+        return [_copy(obj) for (resource, _, _), obj in self.objects.items() if resource == str(info.id)]
+
+    async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
+        """The stored object."""
+        self._count("get", name)
+        return _copy(self._stored((str(info.id), namespace, name)))
+
+    async def create(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+        """Stores a new object, with a UID of its own."""
+        self._count("create", unstructured.name(obj))
+        if _key(info, obj) in self.objects:
+            raise AlreadyExists(_status(409, "AlreadyExists"))
+        metadata = {key: value for key, value in unstructured.metadata(obj).items() if key not in {"uid", "resourceVersion"}}
+        return self.put(info, {**obj, "metadata": metadata})
+
+    async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "") -> JsonObject:
+        """Stores another content of an object; a status where the subresource says so, and everything but the status elsewhere."""
+        self._count(f"replace {subresource}".strip(), unstructured.name(obj))
+        there = self._stored(_key(info, obj))
+        for precondition in ("uid", "resourceVersion"):
+            given = unstructured.text(unstructured.metadata(obj), precondition)
+            if given and given != unstructured.text(unstructured.metadata(there), precondition):
+                raise Conflict(f"another {precondition} than {given}")
+        changed = {**there, "status": obj.get("status")} if subresource == "status" else self._without_status_change(info, there, obj)
+        return _copy(there) if changed == there else self.put(info, changed)
+
+    async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str) -> JsonObject:
+        """Removes an object; one that has finalizers only gets its deletion timestamp."""
+        self._count("delete", name)
+        key = (str(info.id), namespace, name)
+        there = self._stored(key)
+        if unstructured.uid(there) != uid:
+            raise Conflict("another uid")
+        if unstructured.finalizers(there):
+            return self.put(info, {**there, "metadata": {**unstructured.metadata(there), "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        return self.objects.pop(key)
+
+    def _count(self, verb: str, name: str) -> None:
+        self.requests[verb] += 1
+        if failure := self.failing.get((verb, name)):
+            raise failure
+
+    def _stored(self, key: Key) -> JsonObject:
+        if key not in self.objects:
+            raise NotFound(_status(404, "NotFound"))
+        return self.objects[key]
+
+    @staticmethod
+    def _without_status_change(info: ResourceInfo, there: JsonObject, obj: JsonObject) -> JsonObject:
+        if not info.has_status:
+            return obj
+        rest = {key: value for key, value in obj.items() if key != "status"}
+        return {**rest, "status": there["status"]} if "status" in there else rest
+
+
+def refused(code: int, reason: str) -> ApiStatus:
+    """What the API server says of a refusal."""
+    return _status(code, reason)
+
+
+def _status(code: int, reason: str) -> ApiStatus:
+    return ApiStatus(code=code, reason=reason, message=f"the fake says {reason}")
+
+
+def _key(info: ResourceInfo, obj: JsonObject) -> Key:
+    return (str(info.id), unstructured.namespace(obj), unstructured.name(obj))
+
+
+def _copy(obj: JsonObject) -> JsonObject:
+    return loads(dumps(obj))
