@@ -60,11 +60,8 @@ class Lane(Generic[Item]):
     is_in_ring: bool = False
     """Whether it is in the ring of `FairOrder`: always, where it has a key that may go."""
     turns: int = 0
-
-    @property
-    def waiting(self) -> int:
-        """How many keys wait."""
-        return sum(len(line.items) for line in self.lines)
+    waiting: int = 0
+    """How many keys wait in its lines."""
 
     @property
     def has_room(self) -> bool:
@@ -74,11 +71,12 @@ class Lane(Generic[Item]):
     @property
     def is_ready(self) -> bool:
         """Whether it has a key that may go now."""
-        return self.has_room and any(line.items for line in self.lines)
+        return self.waiting > 0 and self.has_room
 
     def pop(self, now: float) -> Item:
         """The key that goes next; one must wait."""
         self.turns += 1
+        self.waiting -= 1
         aged = self._aged_line(now) if self.turns % _TURNS_PER_AGED == 0 else None
         if aged is not None:
             return aged.items.popitem(last=False)[0]
@@ -105,6 +103,7 @@ class FairOrder(Generic[Item]):
     def push(self, item: Item, lane: Lane[Item], klass: MarkClass, *, now: float) -> None:
         """Have `item`, which doesn't wait yet, wait in `lane`."""
         lane.lines[klass].items[item] = now
+        lane.waiting += 1
         self._waiting += 1
         self._enrol(lane)
 
@@ -112,6 +111,7 @@ class FairOrder(Generic[Item]):
         """Have `item` wait no more."""
         for line in lane.lines:
             if line.items.pop(item, None) is not None:
+                lane.waiting -= 1
                 self._waiting -= 1
 
     def pop(self, now: float) -> Item | None:

@@ -6,6 +6,7 @@ Thousands of these are held, so each is small: no dict tree, namespaces and equa
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -17,6 +18,8 @@ ObjectKey: TypeAlias = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_REMEMBERED = 4096
+"""How many owners and label sets are remembered to be shared: siblings come one after another, in lists as in bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,33 @@ def record_of(obj: JsonObject) -> Record | None:
         return None
     metadata.pop("managedFields", None)
     labels = unstructured.strings(metadata.get("labels"))
+    owner = controller_ref(obj) if "ownerReferences" in metadata else None
     return Record(
         key=(sys.intern(unstructured.text(metadata, "namespace")), name),
         uid=uid,
         resource_version=version_number(unstructured.text(metadata, "resourceVersion")),
-        raw=dumps(obj),
-        labels=labels or _NO_LABELS,
-        owner=controller_ref(obj) if "ownerReferences" in metadata else None,
+        raw=_no_larger_than_needed(dumps(obj)),
+        labels=_shared_labels(tuple(labels.items())) if labels else _NO_LABELS,
+        owner=_shared_owner(owner) if owner else None,
         finalizers=tuple(unstructured.finalizers(obj)) if "finalizers" in metadata else (),
         is_deleting="deletionTimestamp" in metadata,
     )
+
+
+def _no_larger_than_needed(raw: bytes) -> bytes:
+    """A copy: what the JSON library returns keeps the buffer that it was written into, which is up to four times as large."""
+    return bytes(memoryview(raw))
+
+
+@lru_cache(_REMEMBERED)
+def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return MappingProxyType(dict(items))
+
+
+@lru_cache(_REMEMBERED)
+def _shared_owner(owner: ControllerRef) -> ControllerRef:
+    """The first of equal owners."""
+    return owner
 
 
 def version_number(text: str) -> int:

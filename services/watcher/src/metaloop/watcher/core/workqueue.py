@@ -458,6 +458,7 @@ class Queue:
     def _drop_if_blank(self, entry: Entry) -> None:
         if entry.is_blank and entry not in self._gate:
             del self._entries[entry.key]
+            entry.timers.clear()  # they refer to it: without this, each would wait for the garbage collector
 
 
 _IN_WINDOW = (Offer.SENT, Offer.STORED)

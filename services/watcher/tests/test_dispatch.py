@@ -1,0 +1,263 @@
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from metaloop.common.bus.channels import answering_held, renew, report
+from metaloop.common.bus.claims import claim
+from metaloop.common.bus.connect import Bus, connected
+from metaloop.common.bus.messages import ClaimRequest, HeldLease, Renewal, done_subject
+from metaloop.common.bus.pull import Delivery, JobSource
+from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.job import JobKey
+from metaloop.common.observation import Busy, CachedObservation, ClaimReply, Gone, Granted
+from metaloop.common.testing.builders import SHARD, cached_observation, job_key, sync_report
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.broker import Broker
+from metaloop.watcher.claims import Claims
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.workqueue import MarkClass, WorkQueue
+
+STREAM = StreamSettings(ack_wait_seconds=1.0)
+LIMITS = Limits(lease_seconds=1.0, claim_seconds=1.0)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with Broker.start(tmp_path) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def bus(broker: Broker) -> AsyncIterator[Bus]:
+    async with connected(broker.url, name="watcher") as bus:
+        yield bus
+
+
+class Cluster:
+    """Which parents there are."""
+
+    def __init__(self) -> None:
+        self.gone: set[JobKey] = set()
+
+    def observe(self, key: JobKey) -> CachedObservation | Gone:
+        return Gone(reason="deleted") if key in self.gone else cached_observation()
+
+
+@asynccontextmanager
+async def dispatching(bus: Bus, cluster: Cluster | None = None, *, epoch: str = "epoch") -> AsyncIterator[WorkQueue]:
+    """A watcher's queue, connected to the bus for the length of the block."""
+    queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=LIMITS), clock=time.monotonic)
+    claims = Claims(queue, observe=(cluster or Cluster()).observe, lease_seconds=LIMITS.lease_seconds)
+    dispatcher = Dispatcher(bus, JobStream(bus, STREAM), shard=SHARD, queue=queue, claims=claims)
+    async with dispatcher.open(), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(dispatcher.run())
+        yield queue
+        running.cancel()
+
+
+class Worker:
+    """Takes jobs off the stream when a test says so."""
+
+    def __init__(self, bus: Bus, *, slots: int = 100) -> None:
+        self.bus = bus
+        self.hands: list[Delivery] = []
+        self._source = JobSource(bus, JobStream(bus, STREAM), room=lambda: slots - len(self.hands), on_job=self._take)
+
+    async def _take(self, delivery: Delivery) -> None:
+        self.hands.append(delivery)
+
+    @asynccontextmanager
+    async def pulling(self) -> AsyncIterator["Worker"]:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(self._source.run())
+            yield self
+            running.cancel()
+
+    async def next(self) -> Delivery:
+        await eventually(lambda: bool(self.hands))
+        self._source.wake()
+        return self.hands.pop(0)
+
+    async def claim(self, delivery: Delivery, *, worker: str = "worker") -> ClaimReply:
+        return await claim(self.bus, SHARD, ClaimRequest(key=delivery.job.key, worker=worker, slots=1))
+
+    async def granted(self, delivery: Delivery) -> Granted:
+        reply = await self.claim(delivery)
+        assert isinstance(reply, Granted), reply
+        return reply
+
+    async def finish(self, delivery: Delivery, lease: str) -> None:
+        await report(self.bus, SHARD, sync_report(delivery.job.key, lease))
+        await delivery.finish(receipt_to=done_subject(SHARD, lease))
+
+    async def run_next(self) -> JobKey:
+        delivery = await self.next()
+        await self.finish(delivery, (await self.granted(delivery)).lease)
+        return delivery.job.key
+
+
+@pytest.fixture
+async def worker(broker: Broker) -> AsyncIterator[Worker]:
+    async with connected(broker.url, name="worker") as bus, Worker(bus).pulling() as worker:
+        yield worker
+
+
+def mark(queue: WorkQueue, name: str = "a") -> JobKey:
+    queue.mark(job_key(name), MarkClass.CHANGED, "it changed")
+    return job_key(name)
+
+
+async def test_a_marked_key_becomes_a_job_and_is_forgotten_when_it_is_done(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+
+        assert await worker.run_next() == key
+        await eventually(lambda: queue.core.entry(key) is None)
+
+
+async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_done(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+        delivery = await worker.next()
+        granted = await worker.granted(delivery)
+        mark(queue)
+        began = time.monotonic()
+        await worker.finish(delivery, granted.lease)
+
+        assert await worker.run_next() == key
+        assert time.monotonic() - began < LIMITS.refused_seconds  # no offer was refused on the way
+        assert queue.core.counts.refusals == 0
+
+
+async def test_a_second_claim_is_told_to_come_back(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        mark(queue)
+        delivery = await worker.next()
+        await worker.granted(delivery)
+
+        assert isinstance(await worker.claim(delivery, worker="other"), Busy)
+
+
+async def test_a_job_whose_parent_is_gone_ends_with_its_receipt(bus: Bus, worker: Worker):
+    cluster = Cluster()
+    async with dispatching(bus, cluster) as queue:
+        key = mark(queue)
+        cluster.gone.add(key)
+        delivery = await worker.next()
+        reply = await worker.claim(delivery)
+        assert isinstance(reply, Gone)
+        await delivery.finish(receipt_to=done_subject(SHARD, reply.lease))
+
+        await eventually(lambda: queue.core.entry(key) is None)
+
+
+async def test_a_backlog_stays_in_our_order_but_for_the_window(bus: Bus):
+    async with dispatching(bus) as queue:
+        for number in range(500):
+            mark(queue, f"p{number}")
+        await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
+
+        info = await bus.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
+
+        assert b'"messages":8,' in info
+
+
+async def test_a_fresh_change_overtakes_a_backlog(bus: Bus, broker: Broker):
+    async with dispatching(bus) as queue:
+        for number in range(500):
+            mark(queue, f"p{number}")
+        await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
+        fresh = mark(queue, "fresh")
+
+        async with connected(broker.url, name="worker") as other, Worker(other, slots=1).pulling() as worker:
+            ran = [await worker.run_next() for _ in range(60)]
+
+        assert fresh in ran
+
+
+async def test_jobs_are_offered_again_when_the_store_was_wiped(bus: Bus, broker: Broker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+        await eventually(lambda: queue.core.counts.offers == 1)
+        await broker.wipe()
+
+        async with connected(broker.url, name="worker") as other, Worker(other).pulling() as worker:
+            assert await worker.run_next() == key
+            await eventually(lambda: queue.core.entry(key) is None)
+
+
+async def test_jobs_are_offered_again_when_somebody_deleted_the_stream(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        await bus.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=2.0)
+        key = mark(queue)
+
+        assert await worker.run_next() == key
+
+
+async def test_jobs_live_through_a_crash_of_the_server(bus: Bus, broker: Broker, worker: Worker):
+    async with dispatching(bus) as queue:
+        await broker.kill()
+        key = mark(queue)
+        await broker.restart()
+
+        assert await worker.run_next() == key
+
+
+async def test_a_lease_that_is_renewed_is_kept_and_one_that_is_not_ends(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+        delivery = await worker.next()
+        lease = (await worker.granted(delivery)).lease
+        held = Renewal(worker="worker", slots=0, leases=[HeldLease(key, lease)])
+        for _ in range(3):
+            assert await renew(bus, SHARD, held) == []
+
+        await eventually(lambda: queue.core.counts.leases_expired == 1)
+        assert await renew(bus, SHARD, held) == [lease]
+
+
+async def test_the_job_of_a_dead_worker_is_anothers(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+        await worker.granted(await worker.next())  # and then it dies
+
+        async with asyncio.timeout(10):
+            while isinstance(reply := await worker.claim(again := await worker.next(), worker="other"), Busy):
+                await again.give_back(after_seconds=reply.retry_seconds)
+        assert again.job.key == key
+        assert isinstance(reply, Granted)
+
+
+async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(bus: Bus, worker: Worker):
+    async with dispatching(bus, epoch="first") as queue:
+        key = mark(queue)
+        delivery = await worker.next()
+        lease = (await worker.granted(delivery)).lease
+
+    held = Renewal(worker="worker", slots=0, leases=[HeldLease(key, lease)])
+    async with answering_held(worker.bus, lambda _: held), dispatching(bus, epoch="second") as queue:
+        mark(queue)
+        assert isinstance(await worker.claim(delivery, worker="other"), Busy)
+
+        await worker.finish(delivery, lease)
+
+        assert await worker.run_next() == key  # the mark came after the old life's observation
+
+
+async def test_a_job_that_an_earlier_watcher_left_in_the_stream_serves_the_new_one(bus: Bus, worker: Worker, broker: Broker):
+    async with dispatching(bus, epoch="first") as queue:
+        key = mark(queue)
+        await eventually(lambda: queue.core.unclaimed == 1)
+    delivery = await worker.next()
+
+    async with dispatching(bus, epoch="second") as queue:
+        mark(queue)
+        await worker.finish(delivery, (await worker.granted(delivery)).lease)
+
+        await eventually(lambda: queue.core.entry(key) is None)

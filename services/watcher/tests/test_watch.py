@@ -1,0 +1,273 @@
+"""The reflector against servers that misbehave as real ones do: nothing is missed, nothing is listed without need."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from aiohttp import web
+
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.testing.polling import eventually
+from metaloop.watcher.watch import Reflector, WatchSettings
+
+from .objects import CONFIGMAPS, obj
+
+Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+IN_TIME_SECONDS = 10.0
+
+
+class Told:
+    """A sink that remembers what it was told, in words."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._news = asyncio.Event()
+
+    def begin_list(self) -> None:
+        self._tell("list")
+
+    def put(self, obj: JsonObject) -> None:
+        if "broken" in obj:
+            raise ValueError("a malformed object")
+        self._tell(f"put {unstructured.name(obj)} {unstructured.resource_version(obj)}")
+
+    def remove(self, obj: JsonObject) -> None:
+        self._tell(f"remove {unstructured.name(obj)}")
+
+    def end_list(self, version: str) -> None:
+        self._tell(f"listed {version}")
+
+    def progress(self, version: str) -> None:
+        self._tell(f"progress {version}")
+
+    def _tell(self, word: str) -> None:
+        self.words.append(word)
+        self._news.set()
+
+    async def until(self, word: str) -> list[str]:
+        """All that was told once `word` was."""
+        async with asyncio.timeout(IN_TIME_SECONDS):
+            while word not in self.words:
+                self._news.clear()
+                await self._news.wait()
+        return self.words
+
+
+def event(kind: str, name: str, version: int) -> bytes:
+    return json.dumps({"type": kind, "object": obj(name, version=version)}).encode() + b"\n"
+
+
+def bookmark(version: int, *, ends_list: bool = False) -> bytes:
+    annotations = {"k8s.io/initial-events-end": "true"} if ends_list else {}
+    return (
+        json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version), "annotations": annotations}}}).encode()
+        + b"\n"
+    )
+
+
+def sends(*lines: bytes, then_waits: bool = False) -> Answer:
+    """A watch that says these lines, and ends cleanly or falls silent."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line)
+        if then_waits:
+            await asyncio.Event().wait()
+        return response
+
+    return answer
+
+
+def cuts(*lines: bytes) -> Answer:
+    """A watch whose connection breaks."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.headers["Content-Length"] = "1000000"
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line)
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    return answer
+
+
+def refuses(code: int, reason: str) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"kind": "Status", "code": code, "reason": reason, "message": "no"}, status=code)
+
+    return answer
+
+
+SILENT = sends(then_waits=True)
+LISTED = (event("ADDED", "a", 1), event("ADDED", "b", 2), bookmark(5, ends_list=True))
+
+
+@asynccontextmanager
+async def reflecting(tmp_path: Path, *answers: Answer, inactivity_seconds: float = 60.0) -> AsyncIterator[tuple[Told, list[str]]]:
+    """A reflector of a server that gives these answers in turn, the last one for ever; what it told, and the versions that it asked from."""
+    asked: list[str] = []
+    script = list(answers)
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        asked.append(
+            "list"
+            if "sendInitialEvents" in request.query
+            else "pages"
+            if "watch" not in request.query
+            else request.query["resourceVersion"]
+        )
+        return await (script.pop(0) if len(script) > 1 else script[0])(request)
+
+    app = web.Application()
+    app.router.add_get("/{tail:.*}", serve)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    told = Told()
+    try:
+        async with (
+            KubeClient.connect(_kubeconfig(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}")) as kube,
+            asyncio.TaskGroup() as tasks,
+        ):
+            reflector = Reflector(kube, CONFIGMAPS, told, settings=WatchSettings(inactivity_seconds=inactivity_seconds))
+            running = tasks.create_task(reflector.run())
+            yield told, asked
+            running.cancel()
+    finally:
+        await runner.cleanup()
+
+
+def _kubeconfig(folder: Path, server: str) -> str:
+    path = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+async def test_a_streamed_list_ends_with_its_bookmark_and_goes_on_as_a_watch(tmp_path: Path):
+    watch = sends(*LISTED, event("MODIFIED", "a", 6), event("DELETED", "b", 7), bookmark(9), then_waits=True)
+
+    async with reflecting(tmp_path, watch) as (told, asked):
+        words = await told.until("progress 9")
+
+    assert words == ["list", "put a 1", "put b 2", "listed 5", "put a 6", "remove b", "progress 9"]
+    assert asked == ["list"]
+
+
+async def test_a_clean_end_in_a_burst_is_resumed_from_the_last_version_without_a_list(tmp_path: Path):
+    bursts = [sends(*LISTED, event("MODIFIED", "a", 6)), sends(event("MODIFIED", "a", 7)), sends(event("MODIFIED", "a", 8)), SILENT]
+
+    async with reflecting(tmp_path, *bursts) as (told, asked):
+        words = await told.until("put a 8")
+
+    assert words.count("list") == 1
+    assert asked[:3] == ["list", "6", "7"]
+
+
+async def test_an_expired_version_is_listed_anew(tmp_path: Path):
+    gone = (
+        json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}).encode() + b"\n"
+    )
+
+    async with reflecting(tmp_path, sends(*LISTED, gone), sends(event("ADDED", "a", 1), bookmark(9, ends_list=True), then_waits=True)) as (
+        told,
+        asked,
+    ):
+        words = await told.until("listed 9")
+
+    assert words == ["list", "put a 1", "put b 2", "listed 5", "list", "put a 1", "listed 9"]
+    assert asked == ["list", "list"]
+
+
+async def test_a_version_that_expired_before_the_watch_began_is_listed_anew(tmp_path: Path):
+    async with reflecting(tmp_path, sends(*LISTED), refuses(410, "Expired"), sends(bookmark(9, ends_list=True), then_waits=True)) as (
+        told,
+        asked,
+    ):
+        await told.until("listed 9")
+
+    assert asked == ["list", "5", "list"]
+
+
+async def test_a_silent_stream_is_dropped_and_resumed(tmp_path: Path):
+    answers = [sends(*LISTED, then_waits=True), sends(event("MODIFIED", "a", 6), then_waits=True)]
+
+    async with reflecting(tmp_path, *answers, inactivity_seconds=0.3) as (told, asked):
+        await told.until("put a 6")
+
+    assert asked[:2] == ["list", "5"]
+
+
+async def test_a_connection_cut_in_the_middle_of_a_line_loses_nothing(tmp_path: Path):
+    half = event("MODIFIED", "a", 7)[:20]
+
+    async with reflecting(tmp_path, cuts(*LISTED, event("MODIFIED", "a", 6), half), sends(event("MODIFIED", "a", 7), then_waits=True)) as (
+        told,
+        asked,
+    ):
+        words = await told.until("put a 7")
+
+    assert words.count("list") == 1
+    assert asked == ["list", "6"]
+
+
+async def test_garbage_is_no_event_and_no_end(tmp_path: Path):
+    async with reflecting(tmp_path, sends(*LISTED, b"<html>\n"), sends(event("MODIFIED", "a", 6), then_waits=True)) as (told, asked):
+        await told.until("put a 6")
+
+    assert asked == ["list", "5"]
+
+
+async def test_one_malformed_object_is_nobody_elses_problem(tmp_path: Path):
+    broken = json.dumps({"type": "MODIFIED", "object": {"broken": True}}).encode() + b"\n"
+
+    async with reflecting(tmp_path, sends(*LISTED, broken, event("MODIFIED", "a", 6), then_waits=True)) as (told, asked):
+        await told.until("put a 6")
+
+    assert asked == ["list"]
+
+
+async def test_a_list_that_breaks_off_is_begun_anew(tmp_path: Path):
+    async with reflecting(tmp_path, cuts(event("ADDED", "a", 1)), sends(*LISTED, then_waits=True)) as (told, _):
+        words = await told.until("listed 5")
+
+    assert words == ["list", "put a 1", "list", "put a 1", "put b 2", "listed 5"]
+
+
+async def test_a_server_without_streaming_lists_is_asked_for_pages(tmp_path: Path):
+    async def pages(request: web.Request) -> web.StreamResponse:
+        is_first = "continue" not in request.query
+        name, meta = ("a", {"continue": "more", "resourceVersion": "5"}) if is_first else ("b", {"resourceVersion": "5"})
+        return web.json_response({"items": [obj(name)], "metadata": meta})
+
+    async with reflecting(tmp_path, refuses(422, "Invalid"), pages, pages, SILENT) as (told, asked):
+        words = await told.until("listed 5")
+        await eventually(lambda: asked[-1] == "5")
+
+    assert words == ["list", "list", "put a 1", "put b 1", "listed 5"]
+    assert asked == ["list", "pages", "pages", "5"]
+
+
+async def test_a_resource_that_is_not_served_is_asked_for_again_when_told_to(tmp_path: Path):
+    async with reflecting(tmp_path, refuses(404, "NotFound"), sends(*LISTED, then_waits=True)) as (told, _):
+        words = await told.until("listed 5")
+
+    assert words[0] == "list"
