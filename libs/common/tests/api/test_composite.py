@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_api():
         ({"webhook": {"url": "http://h"}}, False),
     ],
 )
-def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, strict: bool):  # noqa: FBT001
+def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, strict: bool):
     sync = parse_composite(with_field("hooks.sync", hook)).hooks.sync
 
     assert sync is not None

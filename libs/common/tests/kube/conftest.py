@@ -13,6 +13,7 @@ from scripted_server import ScriptedServer, kubeconfig_bytes, scripted_server
 
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.unstructured import name
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.workdir import run_folder
@@ -41,7 +42,7 @@ async def kube(plane: ControlPlane) -> AsyncIterator[KubeClient]:
 @pytest_asyncio.fixture
 async def namespace(kube: KubeClient) -> str:
     created = await kube.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
-    return created["metadata"]["name"]  # pyright: ignore
+    return name(created)
 
 
 @pytest_asyncio.fixture

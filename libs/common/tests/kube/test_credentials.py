@@ -11,7 +11,7 @@ import yaml
 from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.credentials import Credentials
-from metaloop.common.kube.errors import InvalidKubeconfig, Unauthorized, Unanswered
+from metaloop.common.kube.errors import InvalidKubeconfig, Unanswered, Unauthorized
 from metaloop.devkit.controlplane import ControlPlane
 
 Write = Callable[[dict[str, object], dict[str, object]], str]
@@ -68,7 +68,7 @@ async def test_an_authority_need_not_be_known_where_the_user_says_so(plane: Cont
 
 @pytest.mark.e2e
 async def test_else_an_unknown_authority_is_not_trusted(plane: ControlPlane, write_kubeconfig: Write):
-    with pytest.raises(Unanswered, match="(?i)certificate"):
+    with pytest.raises(Unanswered, match=r"(?i)certificate"):
         await can_enter(write_kubeconfig({"server": plane.server_url}, {"token": plane.admin_token}))
 
 

@@ -20,7 +20,16 @@ def test_a_version_that_is_too_old_is_expired():
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"<html>", b"[]", b'{"type":"ADDED"}', b'{"type":"NEW","object":{}}', b'{"type":["ADDED"],"object":{}}', b'{"type":"ERROR","object":{}}']
+    "line",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b'{"type":"ADDED"}',
+        b'{"type":"NEW","object":{}}',
+        b'{"type":["ADDED"],"object":{}}',
+        b'{"type":"ERROR","object":{}}',
+    ],
 )
 def test_what_is_no_event_makes_the_watch_unavailable(line: bytes):
     with pytest.raises(Unavailable):

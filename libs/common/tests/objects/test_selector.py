@@ -25,7 +25,7 @@ LABELS = {"app": "shop", "tier": "front"}
         ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
     ],
 )
-def test_object_form_matches_as_kubernetes_does(raw: JsonObject, expected: bool):  # noqa: FBT001
+def test_object_form_matches_as_kubernetes_does(raw: JsonObject, expected: bool):
     assert parse_selector(raw, "spec.selector").matches(LABELS) is expected
 
 
@@ -41,7 +41,7 @@ def test_object_form_matches_as_kubernetes_does(raw: JsonObject, expected: bool)
         ("gone", False),
     ],
 )
-def test_text_form_matches_as_kubectl_does(text: str, expected: bool):  # noqa: FBT001
+def test_text_form_matches_as_kubectl_does(text: str, expected: bool):
     assert parse_selector_text(text).matches(LABELS) is expected
 
 

@@ -10,6 +10,7 @@ A job says *that* a parent should be looked at, never what happened to it: who t
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from metaloop.common.json import dumps, loads
@@ -89,5 +90,9 @@ def subject_token(text: str) -> str:
 
 def subject_of(key: JobKey, shard: str) -> str:
     """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`."""
-    parts = (shard, key.controller.kind, key.controller.name, str(key.resource), key.namespace, key.name)
-    return "metaloop.job." + ".".join(subject_token(part) for part in parts)
+    return f"{_subject_prefix(key.controller, key.resource, shard)}{subject_token(key.namespace)}.{subject_token(key.name)}"
+
+
+@lru_cache(maxsize=1024)
+def _subject_prefix(controller: ControllerId, resource: ResourceId, shard: str) -> str:
+    return "metaloop.job." + "".join(f"{subject_token(part)}." for part in (shard, controller.kind, controller.name, str(resource)))

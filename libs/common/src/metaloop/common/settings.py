@@ -41,7 +41,9 @@ class ServiceSettings(EnvironmentSettings):
     log_format: Format = Field(default="json", description="json for machines, console for people.")
     host: str = Field(default="127.0.0.1", description="The address to serve probes and metrics on; loopback unless others must reach it.")
     port: int = Field(default=8080, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
-    otlp_endpoint: str = Field(default="", description="Where spans go, an OTLP/HTTP collector such as http://jaeger:4318; empty: no traces.")
+    otlp_endpoint: str = Field(
+        default="", description="Where spans go, an OTLP/HTTP collector such as http://jaeger:4318; empty: no traces."
+    )
 
     @property
     def listener(self) -> Listener:
@@ -52,10 +54,12 @@ class ServiceSettings(EnvironmentSettings):
 class NatsSettings(EnvironmentSettings):
     """The bus, as watcher and reconciler share it."""
 
-    nats_url: str = Field(
-        default="nats://127.0.0.1:4222", description="The NATS server, with JetStream; several separated by commas.")
+    nats_url: str = Field(default="nats://127.0.0.1:4222", description="The NATS server, with JetStream; several separated by commas.")
     ack_wait_seconds: float = Field(
-        default=5.0, gt=0.5, le=300, description="How long a silent worker keeps its jobs and leases; a third of it is the pulse of a live one."
+        default=5.0,
+        gt=0.5,
+        le=300,
+        description="How long a silent worker keeps its jobs and leases; a third of it is the pulse of a live one.",
     )
 
 
@@ -63,7 +67,8 @@ class KubeSettings(EnvironmentSettings):
     """The cluster."""
 
     kubeconfig: str = Field(
-        default="", description="A kubeconfig file; empty: $KUBECONFIG, the service account of the pod, or ~/.kube/config, whichever is there first."
+        default="",
+        description="A kubeconfig file; empty: $KUBECONFIG, the service account of the pod, or ~/.kube/config, whichever is there first.",
     )
 
 

@@ -11,6 +11,7 @@ What the client library does by default is not enough for a service that runs fo
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypeAlias
 
 import structlog
@@ -86,9 +87,9 @@ class Bus:
 
         What a handler raises is logged, and the next message handled.
         """
-        limits = {"pending_msgs_limit": _PENDING_MESSAGES, "pending_bytes_limit": _PENDING_BYTES}
+        subscribe = partial(self._client.subscribe, pending_msgs_limit=_PENDING_MESSAGES, pending_bytes_limit=_PENDING_BYTES)
         try:
-            return await self._client.subscribe(subject, cb=handler, **limits)
+            return await subscribe(subject, cb=handler)
         except NatsError as error:
             raise Unavailable(f"subscribe to {subject}: {error!r}") from error
 

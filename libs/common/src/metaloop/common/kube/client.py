@@ -104,7 +104,10 @@ class KubeClient:
         *,
         subresource: str = "",
     ) -> JsonObject:
-        """The object as it is after the patch. Raises Conflict if the patch names another uid, resourceVersion or field's manager."""
+        """The object as it is after the patch.
+
+        Raises Conflict if the patch names a resourceVersion that is over or, applied, a field of another manager; Invalid for another uid.
+        """
         path = object_path(info, namespace, name, subresource)
         return loads(await self.request("PATCH", path, body=body, params=params, content_type=content_type))
 

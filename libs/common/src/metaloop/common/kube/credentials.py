@@ -8,7 +8,7 @@ something in it changed: a token file is read again each minute, an exec plugin 
 import asyncio
 import os
 import ssl
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -48,8 +48,8 @@ class Identity:
     """All that a connection and its requests need to be accepted."""
 
     server_url: str
-    authorization: str
-    """The value of the header, or nothing for client certificates."""
+    authorization: str = field(repr=False)
+    """The value of the header, or nothing for client certificates; never shown."""
     tls: ssl.SSLContext | None
     """None for a server without TLS."""
     server_hostname: str | None

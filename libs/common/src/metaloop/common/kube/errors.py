@@ -11,7 +11,8 @@
     ├── Unauthorized                 401, also with fresh credentials
     ├── TooManyRequests              429: not executed
     ├── ServerTimeout                the server gave up on it: 500 ServerTimeout, 504
-    └── Unanswered                   the connection broke or we gave up waiting: may have been executed
+    ├── Unanswered                   the connection broke or we gave up waiting: may have been executed
+    └── Unreadable                   what came is nothing that an API server says
     InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
 
 Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`.
@@ -58,6 +59,10 @@ class ServerTimeout(Unavailable):
 
 class Unanswered(Unavailable):
     """No whole answer came: the request may have been executed."""
+
+
+class Unreadable(Unavailable):
+    """What came is nothing that an API server says: garbled on its way, or beyond what we can read."""
 
 
 class InvalidKubeconfig(Terminal):

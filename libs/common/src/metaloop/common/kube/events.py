@@ -61,7 +61,7 @@ class EventRecorder:
                 yield recorder
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                        await recorder._waiting.join()
+                        await recorder.written()
             finally:
                 writing.cancel()
 
@@ -77,6 +77,10 @@ class EventRecorder:
             self._waiting.put_nowait(write)
         except asyncio.QueueFull:
             _events_total.labels("dropped").inc()
+
+    async def written(self) -> None:
+        """Return when nothing is waiting to be written any more."""
+        await self._waiting.join()
 
     async def _write_all(self) -> None:
         while True:

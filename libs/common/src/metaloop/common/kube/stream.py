@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from metaloop.common.errors import Unavailable
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
-from metaloop.common.kube.errors import refusal, status_of
+from metaloop.common.kube.errors import Unreadable, refusal, status_of
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
@@ -21,15 +20,15 @@ class WatchEvent:
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """The event of a line. Raises Expired and others of kube/errors.py for an ERROR, Unavailable for what is no event."""
+    """The event of a line. Raises Expired and others of kube/errors.py for an ERROR, Unreadable for what is no event."""
     try:
         raw = loads(line)
     except JSONDecodeError as problem:
-        raise Unavailable(f"a watch sent what is no JSON: {line[:100]!r}") from problem
+        raise Unreadable(f"a watch sent what is no JSON: {line[:100]!r}") from problem
     event_type = raw.get("type") if is_object(raw) else None
     obj = raw.get("object") if is_object(raw) else None
-    if event_type in _TYPES and is_object(obj):
+    if isinstance(event_type, str) and event_type in _TYPES and is_object(obj):
         return WatchEvent(cast("EventType", event_type), obj)
     if event_type == "ERROR" and is_object(obj):
         raise refusal(status_of(obj, code=500), request="watch")
-    raise Unavailable(f"a watch sent an unknown event: {line[:100]!r}")
+    raise Unreadable(f"a watch sent an unknown event: {line[:100]!r}")

@@ -82,8 +82,11 @@ class Transport:
                 _requests_total.labels("WATCH", answer.status).inc()
                 if answer.status != 200:
                     raise _failure(request, answer, await answer.read())
-                async for line in _split(answer.content, request):
-                    yield line
+                try:
+                    async for line in _split(answer.content, request):
+                        yield line
+                finally:
+                    _cut(answer)
         except Unauthorized:
             await self._credentials.replace_rejected(identity)
             raise
@@ -135,6 +138,12 @@ def _sent(
         allow_redirects=False,
         read_bufsize=read_bufsize,
     )
+
+
+def _cut(answer: aiohttp.ClientResponse) -> None:
+    """End a watch in the middle: with TLS, a polite end waits for a last word that never comes."""
+    if answer.connection and (socket := answer.connection.transport):
+        socket.abort()
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,185 @@
+"""A service's life, seen from outside: a process that is started, asked and signalled."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from metaloop.devkit.ports import free_port
+
+SAMPLE = Path(__file__).parent / "sample_service.py"
+
+
+class Process:
+    """The sample service, behaving in one of its ways."""
+
+    def __init__(self, behaviour: str, port: int) -> None:
+        self.port = port
+        self.popen = subprocess.Popen(
+            [sys.executable, str(SAMPLE), behaviour],
+            env={**os.environ, "METALOOP_PORT": str(port)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
+
+    def until_ready(self) -> None:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                if self.get("/readyz").status_code == 200:
+                    return
+            except httpx.HTTPError:
+                assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def line(self) -> str:
+        assert self.popen.stdout
+        return self.popen.stdout.readline().strip()
+
+    def tell(self) -> None:
+        assert self.popen.stdin
+        self.popen.stdin.write("\n")
+        self.popen.stdin.flush()
+
+    def signal(self) -> None:
+        self.popen.send_signal(signal.SIGTERM)
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.popen.communicate(timeout=20)
+        return self.popen.returncode, out, err
+
+
+Start = Callable[[str], Process]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    processes: list[Process] = []
+
+    def start(behaviour: str) -> Process:
+        processes.append(Process(behaviour, free_port()))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.popen.kill()
+        process.popen.communicate()
+
+
+def test_a_service_serves_its_own_routes_beside_the_probes(start: Start):
+    process = start("idles")
+    process.until_ready()
+
+    assert process.get("/own").json() == "own"
+    assert process.get("/healthz").json() == {"checks": [], "failing": {}}
+    assert "python_info" in process.get("/metrics").text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_success_once_everything_is_closed(start: Start, number: signal.Signals):
+    process = start("idles")
+    process.until_ready()
+
+    process.popen.send_signal(number)
+    status, out, err = process.end()
+
+    assert (status, out.split()) == (0, ["cancelled", "closed"])
+    assert '"event":"service.stopped"' in err
+
+
+def test_while_it_drains_it_is_not_ready_but_its_tasks_run(start: Start):
+    process = start("drains")
+    process.until_ready()
+
+    process.signal()
+    assert process.line() == "draining, stopping=True"
+    assert process.get("/readyz").json()["failing"] == {"service": "draining"}
+    assert process.get("/own").status_code == 200
+    process.tell()
+
+    status, out, _ = process.end()
+    assert (status, out.split()) == (0, ["drained", "cancelled", "closed"])
+
+
+def test_a_task_that_fails_ends_it_with_failure_and_is_named(start: Start):
+    process = start("fails")
+    process.until_ready()
+
+    process.tell()
+    status, out, err = process.end()
+
+    assert (status, out.split()) == (1, ["cancelled"])
+    assert '"task":"failing"' in err
+    assert "RuntimeError: told to fail" in err
+
+
+def test_what_cannot_be_built_ends_it_with_failure_and_one_plain_line(start: Start):
+    status, _, err = start("cannot-connect").end()
+
+    assert status == 1
+    assert "the bus is away" in err
+    assert "Traceback" not in err
+
+
+def test_while_it_is_being_built_it_is_alive_and_not_ready(start: Start):
+    process = start("connects-for-ever")
+    assert process.line() == "connecting"
+
+    assert process.get("/healthz").status_code == 200
+    assert process.get("/readyz").json()["failing"] == {"service": "starting"}
+
+
+def test_a_signal_while_it_is_being_built_ends_it_with_success(start: Start):
+    process = start("connects-for-ever")
+    assert process.line() == "connecting"
+
+    process.signal()
+    status, _, _ = process.end()
+
+    assert status == 0
+
+
+def test_a_second_signal_ends_it_at_once(start: Start):
+    process = start("drains")
+    process.until_ready()
+
+    process.signal()
+    assert process.line() == "draining, stopping=True"
+    process.signal()
+    status, _, _ = process.end()
+
+    assert status == 1
+
+
+def test_even_a_stuck_loop_is_over_within_eight_seconds(start: Start):
+    process = start("gets-stuck")
+    process.until_ready()
+
+    began = time.monotonic()
+    process.signal()
+    assert process.line() == "stuck"
+    status, _, _ = process.end()
+
+    assert status == 1
+    assert time.monotonic() - began < 8.0
+
+
+def test_a_port_in_use_ends_it_at_once(start: Start):
+    first = start("idles")
+    first.until_ready()
+    second = Process("idles", first.port)
+    status, _, err = second.end()
+
+    assert status == 1
+    assert "Address already in use" in err

@@ -1,0 +1,108 @@
+"""Spans against a collector: one on loopback that keeps what it is sent."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from metaloop.common.telemetry.otlp import format_traceparent, parse_traceparent
+from metaloop.common.telemetry.traces import span
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Handler(BaseHTTPRequestHandler):
+    exports: dict[str, ExportTraceServiceRequest]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.exports[self.path] = ExportTraceServiceRequest.FromString(body)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
+        """Nothing is logged."""
+
+
+class Collector(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        self.exports: dict[str, ExportTraceServiceRequest] = {}
+        super().__init__(("127.0.0.1", 0), type("OurHandler", (Handler,), {"exports": self.exports}))
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        serving = threading.Thread(target=collector.serve_forever)
+        serving.start()
+        yield collector
+        collector.shutdown()
+        serving.join()
+
+
+def traced(endpoint: str, program: str) -> str:
+    """What a program prints that runs in a process of its own: tracing is one for the process."""
+    before = f"from metaloop.common.telemetry.traces import *; configure_tracing('reconciler', {endpoint!r})\n"
+    after = "\nflush_traces()"
+    done = subprocess.run([sys.executable, "-c", before + program + after], capture_output=True, text=True, check=True, timeout=30)
+    return done.stdout.strip()
+
+
+def test_without_a_collector_a_trace_goes_through_untouched():
+    with span("sync", traceparent=TRACEPARENT) as current:
+        current.set("parent", "p")
+        current.fail("no")
+
+        assert current.traceparent == TRACEPARENT
+
+
+def test_without_a_collector_no_trace_begins():
+    with span("sync") as current:
+        assert current.traceparent == ""
+
+
+def test_a_span_arrives_below_the_one_that_it_was_given(collector: Collector):
+    program = f"""
+with span("sync", traceparent={TRACEPARENT!r}, attributes={{"parent": "p"}}) as current:
+    current.fail("no")
+    print(current.traceparent)
+"""
+    traceparent = traced(f"http://127.0.0.1:{collector.server_port}", program)
+
+    [resource] = collector.exports["/v1/traces"].resource_spans
+    [sent] = resource.scope_spans[0].spans
+    assert (sent.name, sent.status.message) == ("sync", "no")
+    assert sent.trace_id.hex() == TRACEPARENT.split("-")[1]
+    assert sent.parent_span_id.hex() == TRACEPARENT.split("-")[2]
+    assert traceparent == f"00-{sent.trace_id.hex()}-{sent.span_id.hex()}-01"
+    assert [(item.key, item.value.string_value) for item in sent.attributes] == [("parent", "p")]
+    assert ("service.name", "metaloop-reconciler") in [(item.key, item.value.string_value) for item in resource.resource.attributes]
+
+
+def test_a_span_within_another_is_its_child(collector: Collector):
+    traced(f"http://127.0.0.1:{collector.server_port}", "with span('outer'), span('inner'): pass")
+
+    inner, outer = collector.exports["/v1/traces"].resource_spans[0].scope_spans[0].spans
+    assert (inner.name, inner.parent_span_id) == ("inner", outer.span_id)
+
+
+def test_a_collector_that_is_away_does_not_keep_us():
+    assert traced("http://127.0.0.1:1", "with span('sync') as current: print(len(current.traceparent))") == "55"
+
+
+def test_a_traceparent_is_read_and_written_alike():
+    context = parse_traceparent(TRACEPARENT)
+
+    assert context is not None
+    assert format_traceparent(context) == TRACEPARENT
+
+
+@pytest.mark.parametrize(
+    "text", ["", "00", "00-x-y-01", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "00-" + "g" * 32 + "-b7ad6b7169203331-01"]
+)
+def test_what_is_no_traceparent_begins_a_new_trace(text: str):
+    assert parse_traceparent(text) is None

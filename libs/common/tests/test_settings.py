@@ -1,0 +1,49 @@
+import pytest
+from pydantic import Field, ValidationError
+
+from metaloop.common.settings import EXIT_INVALID_SETTINGS, KubeSettings, Listener, NatsSettings, ServiceSettings, load_settings
+
+
+class Settings(NatsSettings, KubeSettings, ServiceSettings):
+    port: int = Field(default=8081, description="As a service has it.")
+
+
+def test_a_service_starts_without_any_variable():
+    settings = load_settings(Settings)
+
+    assert (settings.log_level, settings.nats_url, settings.ack_wait_seconds) == ("info", "nats://127.0.0.1:4222", 5.0)
+    assert settings.listener == Listener(host="127.0.0.1", port=8081)
+
+
+def test_a_variable_is_the_name_of_its_field_with_our_prefix(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("METALOOP_NATS_URL", "nats://bus:4222")
+    monkeypatch.setenv("METALOOP_PORT", "1234")
+
+    settings = load_settings(Settings)
+
+    assert (settings.nats_url, settings.port) == ("nats://bus:4222", 1234)
+
+
+def test_settings_that_make_no_sense_end_the_process_and_name_the_variables(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("METALOOP_PORT", "http")
+    monkeypatch.setenv("METALOOP_LOG_FORMAT", "hunter2")
+
+    with pytest.raises(SystemExit) as raised:
+        load_settings(Settings)
+
+    complaint = capsys.readouterr().err
+    assert raised.value.code == EXIT_INVALID_SETTINGS
+    assert [line.partition(":")[0] for line in complaint.splitlines()] == ["METALOOP_LOG_FORMAT", "METALOOP_PORT"]
+    assert "hunter2" not in complaint
+
+
+def test_settings_do_not_change():
+    with pytest.raises(ValidationError):
+        load_settings(Settings).port = 1
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described(name: str):
+    assert Settings.model_fields[name].description
