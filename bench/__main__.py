@@ -10,8 +10,10 @@ import uvloop
 
 from bench import report
 from bench.figures import Figure
+from bench.profiling import summary
 from bench.scenarios import SCENARIOS
 from bench.scenarios.scale import Scale
+from bench.usage import OthersCpu
 from metaloop.devkit.assets import ensure
 
 
@@ -20,19 +22,28 @@ def main(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the size: shows that all works, judges nothing.")] = False,
     rounds: Annotated[int, typer.Option(help="Run each scenario so often.", min=1)] = 1,
+    profile: Annotated[
+        Path | None, typer.Option(help="Sample the services with py-spy, keep the stacks in this folder and print where the CPU goes.")
+    ] = None,
     recorded: Annotated[bool, typer.Option("--record/--no-record", help="Keep the figures under bench/results.")] = True,
 ) -> None:
     """Measure Metaloop on a fresh control plane."""
     names = scenarios or [*SCENARIOS]
     if unknown := set(names) - set(SCENARIOS):
         raise typer.BadParameter(f"no scenario is called {', '.join(sorted(unknown))}")
+    if profile:
+        profile.mkdir(parents=True, exist_ok=True)
+    labels = [name if number == 0 else f"{name} #{number + 1}" for number in range(rounds) for name in names]
+    results: dict[str, Sequence[Figure]] = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        scale = Scale(assets=runner.run(ensure()), divisor=10 if quick else 1)
-        results: dict[str, Sequence[Figure]] = {}
-        for name in (name for name in names for _ in range(rounds)):
-            label = name if name not in results else f"{name} #{sum(key.startswith(name) for key in results) + 1}"
-            results[label] = runner.run(SCENARIOS[name](scale))
+        scale = Scale(assets=runner.run(ensure()), divisor=10 if quick else 1, profiles=profile)
+        for label in labels:
+            others = OthersCpu()
+            measured = runner.run(SCENARIOS[label.partition(" ")[0]](scale))
+            results[label] = [*measured, Figure(name="other processes of the machine meanwhile", value=others.cores(), unit="cores")]
             report.show(label, results[label])
+            for file in sorted(profile.glob("*.raw")) if profile else ():
+                typer.echo(summary(file))
     missed = [figure.name for figures in results.values() for figure in figures if figure.verdict == "misses"]
     typer.echo(f"{len(missed)} bounds missed" + "".join(f"\n  {name}" for name in missed) if missed else "all bounds hold")
     if recorded:

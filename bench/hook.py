@@ -11,6 +11,7 @@ time when told so. Its clock is the machine's monotonic one, which the process t
 import asyncio
 import sys
 import time
+from typing import cast
 
 import orjson
 import uvloop
@@ -37,8 +38,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where answers go."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transport is one without being a subclass of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Answer once a request is whole."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.hookprocess import HookProcess
+from bench.profiling import sampled
 from bench.usage import Usage, usage_of
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import AuditLog
@@ -31,13 +32,16 @@ class Rig:
 
     @staticmethod
     @asynccontextmanager
-    async def start(assets: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator["Rig"]:
-        """A rig without controllers, for as long as the block lasts."""
+    async def start(assets: Path, *, settings: Mapping[str, str] | None = None, profiles: Path | None = None) -> AsyncIterator["Rig"]:
+        """A rig without controllers, for as long as the block lasts; its services are sampled into a folder where one is given."""
         with run_folder() as folder:
             async with Ground.start(assets, folder) as ground, HookProcess.start(folder) as hook:
                 await ground.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
                 await install_parent(ground.cluster, PARENTS)
-                async with ground.stack(settings={"LOG_LEVEL": "warning", **(settings or {})}) as stack:
+                async with (
+                    ground.stack(settings={"LOG_LEVEL": "warning", **(settings or {})}) as stack,
+                    sampled(stack.services, into=profiles),
+                ):
                     yield Rig(ground=ground, stack=stack, hook=hook)
 
     @property

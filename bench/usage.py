@@ -1,7 +1,11 @@
 """How much CPU and memory each process of a run has used, by the kernel's count."""
 
+import os
+import resource
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from metaloop.devkit.processes import Daemon
 
@@ -35,3 +39,24 @@ def usage_of(daemons: Sequence[Daemon]) -> Usage:
         cpu[name] = cpu.get(name, 0.0) + daemon.cpu_seconds()
         rss[name] = rss.get(name, 0) + daemon.rss_bytes()
     return Usage(cpu_seconds=cpu, rss_bytes=rss)
+
+
+class OthersCpu:
+    """How busy the machine is with what is none of ours: figures that were taken beside much of it say little."""
+
+    def __init__(self) -> None:
+        """Count from now on."""
+        self._started, self._others = time.monotonic(), _others_seconds()
+
+    def cores(self) -> float:
+        """The cores that others kept busy on average; asked when our own processes have ended."""
+        return max(0.0, _others_seconds() - self._others) / (time.monotonic() - self._started)
+
+
+def _others_seconds() -> float:
+    """CPU seconds since boot that neither this process nor any child that it has waited for has used."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    idle, iowait = fields[3], fields[4]
+    busy = (sum(fields[:8]) - idle - iowait) / os.sysconf("SC_CLK_TCK")
+    ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return busy - sum(usage.ru_utime + usage.ru_stime for usage in ours)

@@ -18,7 +18,7 @@ async def run(scale: Scale) -> list[Figure]:
     """1,000 x 3 changed, hook 50 ms; three fresh parents, one after another."""
     count = scale.of(1_000)
     names = [f"p{index}" for index in range(count)]
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         async with following(rig.cluster, is_settled(children=3)) as follower:
             await create_parents(rig.cluster, names, children=3)

@@ -18,7 +18,7 @@ _RATE_SAMPLE = 2_000
 async def run(scale: Scale) -> list[Figure]:
     """1,000 x 3, with everything that can be counted."""
     parents = scale.of(1_000)
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         mark, before = rig.audit.mark(), rig.usage()
         seconds = await _converged_after(rig, parents=parents, children=3)
@@ -39,7 +39,7 @@ async def run(scale: Scale) -> list[Figure]:
 
 async def run_wide(scale: Scale) -> list[Figure]:
     """300 x 10: more children to a parent."""
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         return [await _wide(rig, scale, bound=figures.CREATE_WIDE)]
 

@@ -21,7 +21,7 @@ _ROUNDS = 3
 async def run(scale: Scale) -> list[Figure]:
     """300 x 3 without and beside 20,000 ownerless ConfigMaps of the same namespace."""
     parents, crowd = scale.of(300), scale.of(20_000)
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         alone = [await _converged_after(rig, prefix=f"alone{index}", parents=parents) for index in range(1 + _ROUNDS)][1:]
         await rig.quiet()

@@ -35,7 +35,7 @@ async def run(scale: Scale) -> list[Figure]:
     """400 changes, one after another, each of another parent than the one before."""
     names = [f"p{index}" for index in range(_PARENTS)]
     rounds = [Round(parent=names[index % _PARENTS], text=f"change {index}") for index in range(scale.of(400))]
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         async with following(rig.cluster, is_settled(children=3)) as follower:
             await create_parents(rig.cluster, names, children=3)

@@ -16,7 +16,7 @@ _WATCHED_SECONDS = 20.0
 async def run(scale: Scale) -> list[Figure]:
     """1,000 x 3, each resynced every few seconds."""
     count = scale.of(1_000)
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller(resyncPeriodSeconds=_RESYNC_SECONDS)
         async with following(rig.cluster, is_settled(children=3)) as follower:
             await create_parents(rig.cluster, [f"p{index}" for index in range(count)], children=3)

@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.05
 async def run(scale: Scale) -> list[Figure]:
     """1,000 x 3; the services are killed, not asked to stop."""
     count = scale.of(1_000)
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         async with following(rig.cluster, is_settled(children=3)) as follower:
             await create_parents(rig.cluster, [f"p{index}" for index in range(count)], children=3)

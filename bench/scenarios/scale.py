@@ -15,6 +15,8 @@ class Scale:
     assets: Path
     divisor: int = 1
     """1, or 10 in a quick run, whose figures have no bound."""
+    profiles: Path | None = None
+    """Where samples of what the services do are kept; they are not sampled without it."""
 
     def of(self, full_size: int) -> int:
         """A size in this run."""

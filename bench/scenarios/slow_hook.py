@@ -12,7 +12,7 @@ from bench.scenarios.scale import Scale
 async def run(scale: Scale) -> list[Figure]:
     """500 x 1 with 200 ms a call."""
     count = scale.of(500)
-    async with Rig.start(scale.assets) as rig:
+    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         await rig.hook.delay(0.2)
         async with following(rig.cluster, is_settled(children=1)) as follower:

@@ -43,7 +43,7 @@ CHILD = config_map("c", labels={"parent": "p"})
 MISBEHAVIOURS = {
     "error 500": Misbehaviour(behaviour=_body(b"sorry", status=500), word="500"),
     "error 404": Misbehaviour(behaviour=_body(b"", status=404), word="404"),
-    "too late": Misbehaviour(behaviour=_too_late, word="1"),
+    "too late": Misbehaviour(behaviour=_too_late, word="within 1 s"),
     "HTML with 200": Misbehaviour(behaviour=_body(b"<html>welcome</html>", content_type="text/html"), word="JSON"),
     "empty body": Misbehaviour(behaviour=_body(b""), word="empty"),
     "half an answer": Misbehaviour(behaviour=_body(b'{"children": ['), word="JSON"),

@@ -27,7 +27,7 @@ def deaths(*times: float, code: int = CRASH, was_ready: bool = True) -> Deaths:
         ([0, 10, 32, 33, 34, 35, 36], True),
     ],
 )
-def test_five_deaths_within_thirty_seconds_are_too_many(times: list[float], too_many: bool) -> None:  # noqa: FBT001
+def test_five_deaths_within_thirty_seconds_are_too_many(times: list[float], too_many: bool) -> None:
     assert deaths(*times).too_many is too_many
 
 

@@ -92,3 +92,12 @@ async def test_output_goes_to_the_log_after_what_is_there(tmp_path: Path) -> Non
     await child.wait()
 
     assert log.read_text() == "before\nafter\n"
+
+
+async def test_ctrl_c_does_not_reach_a_child_so_that_we_can_end_all_in_order(tmp_path: Path) -> None:
+    blocked = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+
+    child = await spawn((sys.executable, "-c", blocked), folder=tmp_path, log=tmp_path / "log")
+    await child.wait()
+
+    assert (tmp_path / "log").read_text() == "True\n"

@@ -25,6 +25,8 @@ class Shelf:
 
     objects: dict[Referent, dict[str, bytes]] = field(default_factory=dict)
     followers: dict[Referent, asyncio.Queue[Contents]] = field(default_factory=dict)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when an object is followed no more."""
 
     def put(self, referent: Referent, **values: bytes) -> None:
         """Create or replace an object; double underscores in its keys stand for dots."""
@@ -45,6 +47,7 @@ class Shelf:
                 yield await queue.get()
         finally:
             del self.followers[referent]
+            self.left.set()
 
     def _tell(self, referent: Referent) -> None:
         if referent in self.followers:
@@ -86,6 +89,7 @@ class Asker:
                 verdict = await self.ask(webhook)
                 if reached(verdict):
                     return verdict
+                await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -1,7 +1,9 @@
 """Whole calls: what outlives one and what it means for the next, and for those of others."""
 
 import asyncio
-from collections.abc import Iterator
+import gzip
+from time import monotonic
+from typing import Any
 
 import pytest
 from driving import Asker, asking
@@ -71,7 +73,7 @@ async def test_unless_enabled_no_tag_is_sent_and_304_is_an_error():
     [{"parent": "parent-2"}, {"revision": "revision-2"}, {"controller": "others"}, {"hook": "finalize"}],
     ids=lambda it: next(iter(it)),
 )
-async def test_nobody_is_told_what_was_answered_to_another(second: dict[str, str]):
+async def test_nobody_is_told_what_was_answered_to_another(second: dict[str, Any]):
     async with serving(answers(200, b"{}", etag='"1"')) as hook, asking() as gateway:
         await gateway.ask(with_etag(hook))
         await gateway.ask(with_etag(hook), **second)
@@ -115,8 +117,6 @@ async def test_304_speaks_of_the_tag_that_its_own_call_sent():
 
 
 async def test_compressed_answer_is_remembered_in_plain():
-    import gzip
-
     compressed = response(200, gzip.compress(b"plain"), etag='"1"', content_encoding="gzip")
     async with serving(one_after_another(compressed, response(304, b""))) as hook, asking() as gateway:
         await gateway.ask(with_etag(hook))
@@ -256,11 +256,6 @@ async def test_hundreds_of_calls_are_in_flight_at_once():
 # What is counted.
 
 
-@pytest.fixture
-def sample() -> Iterator[object]:
-    return REGISTRY.get_sample_value
-
-
 async def test_metrics_have_the_originals_names_and_labels():
     async with serving(answers(200)) as hook, asking() as gateway:
         await gateway.ask(hook.url("/sync?token=hunter2"), controller="counted")
@@ -286,8 +281,6 @@ async def test_request_without_answer_is_not_counted_as_one():
 
 
 async def test_what_was_not_called_for_long_is_forgotten_with_its_metrics():
-    from time import monotonic
-
     async with serving(answers(200)) as hook, asking() as gateway:
         await gateway.ask(hook.url(), controller="forgotten")
         await gateway.gateway.collect(unused_since=monotonic())

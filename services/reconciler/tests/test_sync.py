@@ -273,7 +273,7 @@ TAKEN: dict[str, tuple[JsonObject, str, bool]] = {
     "ours, and not yet in the cache": (stored(config_map("a"), owner=a_parent()), "Conflict", False),
     "an orphan that is not yet in the cache": (stored(config_map("a")), "Conflict", False),
     "one that is being deleted": (
-        stored(config_map("a", labels={"app": "other"}), deletionTimestamp="2026-01-01T00:00:00Z"),
+        stored(config_map("a", labels={"app": "other"}), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
         "Conflict",
         False,
     ),

@@ -67,11 +67,13 @@ def config_map(name: str = "a", *, data: JsonObject | None = None, labels: JsonO
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"key": "value"}}
 
 
-def stored(obj: JsonObject, *, owner: JsonObject | None = None, namespace: str = "default", **metadata: JsonValue) -> JsonObject:
+def stored(
+    obj: JsonObject, *, owner: JsonObject | None = None, namespace: str = "default", metadata: JsonObject | None = None
+) -> JsonObject:
     """`obj` as the API server holds it: with namespace, UID and version, controlled by `owner` if one is given."""
     own = obj["metadata"]
     assert isinstance(own, dict)
-    kept: JsonObject = {"uid": f"uid-of-{own['name']}", "resourceVersion": "20", **own, **metadata}
+    kept: JsonObject = {"uid": f"uid-of-{own['name']}", "resourceVersion": "20", **own, **(metadata or {})}
     if namespace:
         kept["namespace"] = namespace
     if owner is not None:

@@ -13,6 +13,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.testing.polling import eventually
+from metaloop.watcher.errors import MalformedObject
 from metaloop.watcher.watch import Reflector, WatchSettings
 
 from .objects import CONFIGMAPS, obj
@@ -26,6 +27,7 @@ class Told:
 
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.problems: list[str] = []
         self._news = asyncio.Event()
 
     def begin_list(self) -> None:
@@ -33,7 +35,7 @@ class Told:
 
     def put(self, obj: JsonObject) -> None:
         if "broken" in obj:
-            raise ValueError("a malformed object")
+            raise MalformedObject("it is broken")
         self._tell(f"put {unstructured.name(obj)} {unstructured.resource_version(obj)}")
 
     def remove(self, obj: JsonObject) -> None:
@@ -141,6 +143,7 @@ async def reflecting(tmp_path: Path, *answers: Answer, inactivity_seconds: float
             asyncio.TaskGroup() as tasks,
         ):
             reflector = Reflector(kube, CONFIGMAPS, told, settings=WatchSettings(inactivity_seconds=inactivity_seconds))
+            reflector.on_problem = lambda: told.problems.append(reflector.problem)
             running = tasks.create_task(reflector.run())
             yield told, asked
             running.cancel()
@@ -234,6 +237,76 @@ async def test_garbage_is_no_event_and_no_end(tmp_path: Path):
         await told.until("put a 6")
 
     assert asked == ["list", "5"]
+
+
+async def test_a_line_that_is_garbled_twice_is_skipped(tmp_path: Path):
+    garbled = sends(b'{"type":"MODIFIED","object":{"a\n', event("MODIFIED", "a", 7), then_waits=True)
+
+    async with reflecting(tmp_path, sends(*LISTED, b'{"type":"MODIFIED","object":{"a\n'), garbled) as (told, asked):
+        await told.until("put a 7")
+
+    assert asked == ["list", "5"]
+
+
+async def test_a_line_that_is_garbled_twice_does_not_keep_a_list_from_its_end(tmp_path: Path):
+    listed = sends(event("ADDED", "a", 1), b"\xff\xfe\n", bookmark(5, ends_list=True), then_waits=True)
+
+    async with reflecting(tmp_path, listed) as (told, asked):
+        words = await told.until("listed 5")
+
+    assert words == ["list", "put a 1", "list", "put a 1", "listed 5"]
+    assert asked == ["list", "list"]
+
+
+async def test_a_server_that_takes_a_streaming_list_for_a_watch_is_asked_for_pages(tmp_path: Path):
+    """Servers from before the streaming list ignore what they don't know, and tell what is there without ever saying that this is all."""
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"items": [obj("a")], "metadata": {"resourceVersion": "5"}})
+
+    async with reflecting(tmp_path, sends(event("ADDED", "a", 1), then_waits=True), page, SILENT, inactivity_seconds=0.3) as (told, asked):
+        await told.until("listed 5")
+
+    assert asked[:2] == ["list", "pages"]
+
+
+async def test_a_server_that_ends_each_watch_at_once_is_not_asked_in_a_hot_loop(tmp_path: Path):
+    async with reflecting(tmp_path, sends(*LISTED), sends(bookmark(5))) as (_, asked):
+        await eventually(lambda: len(asked) >= 6)
+        began, loop = len(asked), asyncio.get_running_loop()
+        since = loop.time()
+        await eventually(lambda: len(asked) >= began + 3)
+
+    assert loop.time() - since > 0.5
+
+
+async def test_a_server_whose_versions_all_expire_at_once_is_not_listed_in_a_hot_loop(tmp_path: Path):
+    gone = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}).encode() + b"\n"
+
+    async with reflecting(tmp_path, sends(*LISTED, gone)) as (_, asked):
+        await eventually(lambda: len(asked) >= 4)
+        began, loop = len(asked), asyncio.get_running_loop()
+        since = loop.time()
+        await eventually(lambda: len(asked) >= began + 2)
+
+    assert loop.time() - since > 0.5
+    assert set(asked) == {"list"}
+
+
+async def test_a_refusal_is_told_and_forgotten_once_the_list_is_there(tmp_path: Path):
+    async with reflecting(tmp_path, refuses(403, "Forbidden"), sends(*LISTED, then_waits=True)) as (told, _):
+        await told.until("listed 5")
+
+    assert told.problems[0].startswith("Forbidden: no")
+    assert told.problems[-1] == ""
+
+
+async def test_a_resource_that_is_not_served_yet_is_no_problem_for_a_moment(tmp_path: Path):
+    """A CRD is established a moment before its resource is served."""
+    async with reflecting(tmp_path, refuses(404, "NotFound"), refuses(404, "NotFound"), sends(*LISTED, then_waits=True)) as (told, _):
+        await told.until("listed 5")
+
+    assert told.problems == []
 
 
 async def test_one_malformed_object_is_nobody_elses_problem(tmp_path: Path):

@@ -8,6 +8,7 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.hookgateway.core.connection import Connection, Referent, parse_connection
 from metaloop.hookgateway.core.credentials import Contents, Credentials, credentials_from
+from metaloop.hookgateway.core.endpoint import resolve
 from metaloop.hookgateway.errors import CredentialsInvalid, CredentialsUnavailable
 
 SECRET = Referent("Secret", "prod", "auth")
@@ -16,7 +17,7 @@ REF: JsonObject = {"name": "auth", "namespace": "prod"}
 
 
 def credentials(raw: JsonObject, contents: Contents) -> Credentials:
-    return credentials_from(parse_connection(raw, "webhook"), contents)
+    return credentials_from(resolve({"url": "https://hooks/sync", **raw}, []), contents)
 
 
 def token(**more: str) -> JsonObject:

@@ -130,6 +130,19 @@ def test_label_leaves_the_query_out():
     assert parse_url("https://hooks/sync?token=hunter2", "url").label == "https://hooks/sync"
 
 
+@pytest.mark.parametrize(
+    ("url", "confidential"),
+    [
+        ("http://hooks/sync", ()),
+        ("http://hooks/sync?", ()),
+        ("http://hooks/sync?dry-run=true", ("dry-run=true",)),
+        ("http://hooks/sync?key=hunter%202&x=1", ("key=hunter%202&x=1", "hunter 2")),
+    ],
+)
+def test_query_is_confidential(url: str, confidential: tuple[str, ...]):
+    assert parse_url(url, "url").confidential == confidential
+
+
 @given(st.text())
 def test_any_url_is_taken_or_refused(url: str):
     try:

@@ -84,6 +84,18 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         {"list": [{"effect": "NoSchedule"}]},
         {"list": [{"effect": "NoSchedule", "default": 1}]},
     ),
+    "what every cluster appends to a list is no difference": (
+        {"list": [{"key": "spot", "default": 1}, {"key": "node.kubernetes.io/not-ready"}]},
+        {"list": [{"key": "spot"}]},
+        {"list": [{"key": "spot"}]},
+        {"list": [{"key": "spot", "default": 1}, {"key": "node.kubernetes.io/not-ready"}]},
+    ),
+    "what somebody appended to a list that is replaced whole is removed": (
+        {"list": [{"key": "spot", "default": 1}, {"key": "mine"}]},
+        {"list": [{"key": "spot"}]},
+        {"list": [{"key": "spot"}]},
+        {"list": [{"key": "spot"}]},
+    ),
     "a list may become a scalar": ({"v": [1]}, {"v": [1]}, {"v": 1}, {"v": 1}),
     "an object may become a scalar": ({"v": {"a": 1}}, {"v": {"a": 1}}, {"v": "a"}, {"v": "a"}),
     "an object may become a list": ({"v": {"a": 1}}, {"v": {"a": 1}}, {"v": [1]}, {"v": [1]}),

@@ -24,6 +24,10 @@ class QueueInHand:
         self.seen: set[Write] = set()
         self.queue = Queue(shard=SHARD, epoch=epoch, seen=self.seen.__contains__, limits=LIMITS)
 
+    def restart(self, *, epoch: str) -> None:
+        """The queue of the watcher's next life, at the same time and with the same cache."""
+        self.queue = Queue(shard=SHARD, epoch=epoch, seen=self.seen.__contains__, limits=LIMITS)
+
     def mark(self, key: JobKey = KEY, klass: MarkClass = MarkClass.CHANGED, reason: str = "it changed") -> None:
         self.queue.mark(key, Mark(klass=klass, reason=reason), now=self.clock())
 
@@ -48,6 +52,12 @@ class QueueInHand:
         reply = self.claim(key, worker=worker)
         assert isinstance(reply, Lease), reply
         return reply
+
+    def lease_of(self, key: JobKey = KEY) -> Lease:
+        """The lease that there is."""
+        lease = self.entry(key).lease
+        assert lease is not None
+        return lease
 
     def leased(self, key: JobKey = KEY, *, worker: str = "worker") -> Lease:
         """The lease of a key that was marked, published and claimed."""

@@ -14,8 +14,8 @@ from metaloop.watcher.core.priority import MarkClass
 
 from .queues import LIMITS, QueueInHand
 
-KEYS = [job_key(f"p{number}", controller=f"c{number % 2}") for number in range(4)]
-WORKERS = ["w0", "w1", "w2"]
+KEYS = [job_key(f"p{number}", controller=f"c{number}") for number in range(2)]
+WORKERS = ["w0", "w1"]
 keys = st.sampled_from(KEYS)
 workers = st.sampled_from(WORKERS)
 
@@ -44,8 +44,11 @@ class QueueAmongFailures(RuleBasedStateMachine):
         self.marked_since_claim: set[JobKey] = set()
         self.holders: list[Holder] = []
         self.versions = 0
+        self.lives = 0
+        self.awaited: dict[JobKey, tuple[tuple[Write, ...], float]] = {}
+        """What each key's last sync wrote, and until when its next waits for that."""
 
-    @initialize(limit=st.sampled_from([None, 1, 2]))
+    @initialize(limit=st.sampled_from([None, 1]))
     def limit_one_controller(self, limit: int | None):
         self.hand.queue.set_controller(controller_id("c0"), resync_seconds=50.0, max_concurrent=limit, now=self.hand.clock())
 
@@ -74,6 +77,20 @@ class QueueAmongFailures(RuleBasedStateMachine):
         for key in self.hand.take_all():
             self.hand.queue.unknown(key, now=self.hand.clock())
 
+    @rule(answering=st.sets(workers))
+    def the_watcher_is_started_anew(self, answering: set[str]):
+        """It asks who holds what, and marks every key. Workers that don't answer are silent: they die, or stall until their leases end."""
+        self.lives += 1
+        self.hand.restart(epoch=f"life{self.lives}")
+        self.awaited.clear()
+        self.holders = [holder for holder in self.live_holders() if holder.worker in answering]
+        for holder in self.holders:
+            assert self.hand.renew(holder.lease, holder.key, worker=holder.worker)
+            holder.lease = self.hand.lease_of(holder.key)
+            holder.valid_until = self.hand.clock() + LIMITS.lease_seconds
+        for key in KEYS:
+            self.mark(key, MarkClass.RESYNC)
+
     @rule()
     def the_stream_is_wiped(self):
         self.stream.clear()
@@ -90,6 +107,8 @@ class QueueAmongFailures(RuleBasedStateMachine):
         reply = self.hand.claim(key, worker=worker)
         if not isinstance(reply, Lease):
             return None
+        writes, deadline = self.awaited.pop(key, ((), 0.0))
+        assert self.hand.clock() >= deadline or all(each in self.hand.seen for each in writes), f"{key} was handed out with an old view"
         self.marked_since_claim.discard(key)
         if is_reply_lost:
             return None
@@ -126,9 +145,12 @@ class QueueAmongFailures(RuleBasedStateMachine):
             return
         self.holders.remove(holder)
         self.stream.discard(holder.key)
-        is_current = self.hand.entry(holder.key).lease is holder.lease if self.hand.queue.entry(holder.key) else False
+        entry = self.hand.queue.entry(holder.key)
+        is_current = entry is not None and entry.lease is holder.lease
         if is_receipt_first and not is_receipt_lost:
             self.hand.receipt(holder.lease)
+        if not is_report_lost and not is_receipt_lost and is_current:
+            self.awaited[holder.key] = (tuple(holder.wrote), self.hand.clock() + LIMITS.gate_seconds)
         if not is_report_lost:
             self.hand.report(holder.lease, holder.key, result=result, writes=tuple(holder.wrote))  # type: ignore[arg-type]
             if is_current and result == "done" and holder.key not in self.marked_since_claim:
@@ -191,4 +213,4 @@ class QueueAmongFailures(RuleBasedStateMachine):
 
 
 TestQueueAmongFailures = QueueAmongFailures.TestCase
-TestQueueAmongFailures.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueAmongFailures.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)

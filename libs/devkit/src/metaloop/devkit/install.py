@@ -7,6 +7,7 @@ from pathlib import Path
 from metaloop.common.errors import Conflict, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject, dumps, is_array, is_object
 from metaloop.common.kube.client import APPLY_PATCH, KubeClient
+from metaloop.common.kube.errors import Unauthorized
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit import manifests, tell
@@ -18,7 +19,7 @@ CRDS = ResourceInfo(
 _FIELD_MANAGER = "metaloop"
 
 # A cluster that is just being started, or restarted, gets this long to answer.
-_REACHABLE_SECONDS = 10.0
+_REACHABLE_SECONDS = 5.0
 _REQUEST_SECONDS = 5.0
 _ESTABLISHED_SECONDS = 30.0
 _POLL_SECONDS = 0.1
@@ -47,6 +48,8 @@ async def _reached(client: KubeClient) -> None:
     while True:
         try:
             await client.request("GET", "/version")
+        except Unauthorized:
+            raise
         except Unavailable:
             if time.monotonic() > deadline:
                 raise

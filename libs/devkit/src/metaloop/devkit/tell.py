@@ -1,16 +1,33 @@
 """Tells the person at the terminal what is going on, on stderr: stdout is for results alone."""
 
+import asyncio
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _REWRITE_SECONDS = 0.5
 _REPEAT_SECONDS = 15.0
 _CLEAR_LINE = "\r\x1b[K"
 
+_hushed = False
+
 
 def line(text: str) -> None:
-    """Print one line of ours."""
-    _write(f"metaloop: {text}\n")
+    """Print one line of ours, unless we were hushed."""
+    if not _hushed:
+        _write(f"metaloop: {text}\n")
+
+
+def error(text: str) -> None:
+    """Print what went wrong, hushed or not."""
+    _write(f"metaloop: error: {text}\n")
+
+
+def hush() -> None:
+    """Say nothing but errors from now on: whoever stops us is not interested in what ends, and what had to be started again for it."""
+    global _hushed  # noqa: PLW0603 - there is one terminal, and it is told to the end of the process
+    _hushed = True
 
 
 def duration(seconds: float) -> str:
@@ -33,19 +50,36 @@ class Progress:
         self._on_terminal = sys.stderr.isatty()
         line(f"{what} ...")
 
-    def update(self, detail: str) -> None:
+    def update(self, detail: str = "") -> None:
         """Tell how far it is and how long it has taken so far, unless that was told a moment ago."""
         now = time.monotonic()
-        if now - self._told < (_REWRITE_SECONDS if self._on_terminal else _REPEAT_SECONDS):
+        if _hushed or now - self._told < (_REWRITE_SECONDS if self._on_terminal else _REPEAT_SECONDS):
             return
         self._told = now
-        text = f"metaloop: {self._what}: {detail}, {duration(now - self._started)} so far"
+        text = f"metaloop: {self._what}: {detail and detail + ', '}{duration(now - self._started)} so far"
         _write(f"{_CLEAR_LINE}{text}" if self._on_terminal else f"{text}\n")
+
+    @contextmanager
+    def ticking(self) -> Iterator[None]:
+        """Tell how long it has taken, again and again, for as long as the block lasts."""
+        loop = asyncio.get_running_loop()
+
+        def tick() -> None:
+            nonlocal timer
+            self.update()
+            timer = loop.call_later(_REWRITE_SECONDS, tick)
+
+        timer = loop.call_later(_REWRITE_SECONDS, tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.clear()
 
     def done(self, result: str) -> None:
         """Tell how it ended, and after how long."""
         self.clear()
-        line(f"{self._what}: {result} ({duration(time.monotonic() - self._started)})")
+        line(f"{result} ({duration(time.monotonic() - self._started)})")
 
     def clear(self) -> None:
         """Remove the living line, so that the next line begins on an empty one."""

@@ -28,4 +28,7 @@ if __name__ == "__main__":
     parent_pid, program, *arguments = sys.argv[1:]
     if not tie_to(int(parent_pid)):
         sys.exit(1)
+    # Ctrl-C reaches the whole process group, but in which order its programs end is for whoever runs them to say, with SIGTERM.
+    # Programs written in Go hear it all the same.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     os.execvp(program, [program, *arguments])  # noqa: S606 - the caller's own program, no shell

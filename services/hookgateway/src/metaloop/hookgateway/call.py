@@ -97,7 +97,7 @@ class Gateway:
         credentials = NO_CREDENTIALS
         try:
             with self._place_for(call.target.controller):
-                credentials = await self._credentials.credentials_of(call.target.endpoint.connection)
+                credentials = await self._credentials.credentials_of(call.target.endpoint)
                 return await self._asked(call, credentials, steps)
         except HookError as error:
             return verdict_of(error, secrets=credentials.secrets)

@@ -9,8 +9,9 @@ from typing import Final
 from metaloop.common.errors import MetaloopError
 from metaloop.common.kube.errors import Forbidden
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.hookgateway.core.connection import Connection, Referent
+from metaloop.hookgateway.core.connection import PLAIN, Referent
 from metaloop.hookgateway.core.credentials import NO_CREDENTIALS, Credentials, credentials_from
+from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.errors import CredentialsUnavailable
 from metaloop.hookgateway.follow import Contents, Follow
 
@@ -67,16 +68,16 @@ class Made:
 
 
 class CredentialStore:
-    """The credentials of every connection in use, made anew when a Secret or ConfigMap of theirs has changed."""
+    """The credentials of every endpoint in use, made anew when a Secret or ConfigMap of theirs has changed."""
 
     def __init__(self, follow: Follow) -> None:
         self._follow = follow
         self._followed: dict[Referent, Followed] = {}
-        """Exactly what connections in use refer to; each entry has a follower, or waits in `_new` for one."""
+        """Exactly what endpoints in use refer to; each entry has a follower, or waits in `_new` for one."""
 
         self._new: asyncio.Queue[Followed] = asyncio.Queue()
-        self._made: dict[Connection, Made] = {}
-        """A connection's credentials stay the same object while nothing changes: pools of connections go by that."""
+        self._made: dict[Endpoint, Made] = {}
+        """An endpoint's credentials stay the same object while nothing changes: pools of connections go by that."""
 
     async def run(self) -> None:
         """Follow what is referred to, until cancelled."""
@@ -85,15 +86,14 @@ class CredentialStore:
                 followed = await self._new.get()
                 followed.follower = tasks.create_task(self._keep_current(followed))
 
-    async def credentials_of(self, connection: Connection) -> Credentials:
-        """The connection's credentials as of now; raises CredentialsUnavailable or CredentialsInvalid, which name the object."""
-        referents = connection.referents()
-        if not referents and connection.ca_bundle is None:
+    async def credentials_of(self, endpoint: Endpoint) -> Credentials:
+        """The endpoint's credentials as of now; raises CredentialsUnavailable or CredentialsInvalid, which name the object."""
+        if endpoint.connection is PLAIN and not endpoint.confidential:
             return NO_CREDENTIALS
-        followed = [await self._read(referent) for referent in referents]
-        made = self._made.get(connection)
+        followed = [await self._read(referent) for referent in endpoint.connection.referents()]
+        made = self._made.get(endpoint)
         if made is None or made.versions != tuple(each.version for each in followed):
-            made = self._made[connection] = _made(connection, followed)
+            made = self._made[endpoint] = _made(endpoint, followed)
         made.used_at = monotonic()
         return made.credentials
 
@@ -103,7 +103,7 @@ class CredentialStore:
             del self._followed[followed.referent]
             if followed.follower is not None:
                 followed.follower.cancel()
-        self._made = {connection: made for connection, made in self._made.items() if made.used_at >= moment}
+        self._made = {endpoint: made for endpoint, made in self._made.items() if made.used_at >= moment}
 
     async def _read(self, referent: Referent) -> Followed:
         """The object, read at least once; raises CredentialsUnavailable."""
@@ -129,9 +129,9 @@ class CredentialStore:
             await asyncio.sleep(RETRY_SECONDS[min(followed.failures, len(RETRY_SECONDS) - 1)])
 
 
-def _made(connection: Connection, followed: list[Followed]) -> Made:
+def _made(endpoint: Endpoint, followed: list[Followed]) -> Made:
     contents = {each.referent: each.contents for each in followed if each.contents is not None}
-    return Made(credentials_from(connection, contents), tuple(each.version for each in followed), used_at=monotonic())
+    return Made(credentials_from(endpoint, contents), tuple(each.version for each in followed), used_at=monotonic())
 
 
 async def _first_read(followed: Followed) -> None:

@@ -2,10 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Coroutine
 from functools import lru_cache
 from hmac import compare_digest
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.routing import Route
@@ -28,8 +27,6 @@ _REVISION_KEY = REVISION_HEADER.lower().encode()
 _VERDICT_KEY = VERDICT_HEADER.lower().encode()
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
-T = TypeVar("T")
-
 log = get_logger()
 
 
@@ -45,7 +42,7 @@ class CallRoute:
         self._stopping = stopping
         """Set when this process is about to end: from then on, new calls are refused."""
 
-        self._in_flight = 0
+        self._in_flight: set[asyncio.Task[Verdict]] = set()
         self._idle = asyncio.Event()
         """Set while no call is in flight."""
 
@@ -58,21 +55,16 @@ class CallRoute:
         app.router.routes.insert(0, Route(PATH, self, methods=["POST"]))
 
     async def finished(self) -> None:
-        """Wait until no call is in flight."""
-        await self._idle.wait()
+        """Wait until no call is in flight; those that still are when this is cancelled are ended."""
+        try:
+            await self._idle.wait()
+        except asyncio.CancelledError:
+            for calling in self._in_flight:
+                calling.cancel()
+            raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
-        self._in_flight += 1
-        self._idle.clear()
-        try:
-            await self._answer(scope, receive, send)
-        finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._idle.set()
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             verdict = await self._verdict(dict(scope["headers"]), receive)
         except CallRefused as refusal:
@@ -100,7 +92,32 @@ class CallRoute:
             traceparent=_traceparent(headers),
             body=body,
         )
-        return await _unless_caller_leaves(receive, self._gateway.verdict_on(call))
+        return await self._verdict_unless_caller_leaves(receive, call)
+
+    async def _verdict_unless_caller_leaves(self, receive: Receive, call: Call) -> Verdict:
+        """The verdict. Raises CallerLeft when its caller goes away: then the call has been cancelled, down to the webhook's connection.
+
+        A reconciler that dies gives up its lease on the parent, and the next one may call the same hook at once. Two calls for one parent
+        at a time would break what hooks are promised, so the first must end with its caller and not with its timeout.
+        """
+        async with asyncio.TaskGroup() as group:
+            calling = group.create_task(self._gateway.verdict_on(call))
+            watching = group.create_task(_cancel_when_left(receive, calling))
+            calling.add_done_callback(lambda _: watching.cancel())
+            self._begin(calling)
+        if calling.cancelled():
+            raise Draining("ended: this gateway goes away") if self._stopping.is_set() else CallerLeft
+        return calling.result()
+
+    def _begin(self, calling: asyncio.Task[Verdict]) -> None:
+        self._in_flight.add(calling)
+        self._idle.clear()
+        calling.add_done_callback(self._end)
+
+    def _end(self, calling: asyncio.Task[Verdict]) -> None:
+        self._in_flight.discard(calling)
+        if not self._in_flight:
+            self._idle.set()
 
 
 @lru_cache(REMEMBERED_TARGETS)
@@ -130,21 +147,6 @@ async def _body(receive: Receive, *, limit: int) -> bytes:
             raise RequestTooLarge(f"the request is longer than {limit} bytes")
         if not message["more_body"]:
             return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _unless_caller_leaves(receive: Receive, call: Coroutine[Any, Any, T]) -> T:
-    """What the call comes to. Raises CallerLeft when its caller goes away: then it has been cancelled, down to the webhook's connection.
-
-    A reconciler that dies gives up its lease on the parent, and the next one may call the same hook at once. Two calls for one parent at
-    a time would break what hooks are promised, so the first must end with its caller and not with its timeout.
-    """
-    async with asyncio.TaskGroup() as group:
-        calling = group.create_task(call)
-        watching = group.create_task(_cancel_when_left(receive, calling))
-        calling.add_done_callback(lambda _: watching.cancel())
-    if calling.cancelled():
-        raise CallerLeft
-    return calling.result()
 
 
 async def _cancel_when_left(receive: Receive, calling: asyncio.Task[Any]) -> None:

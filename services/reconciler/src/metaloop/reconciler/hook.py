@@ -12,6 +12,7 @@ from metaloop.common.api.hook import Hook
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, dumps
+from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.answer import sync_answer
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
 from metaloop.reconciler.core.request import sync_request
@@ -57,8 +58,11 @@ class HookCaller:
     async def _call(self, body: bytes, *, target: str, parent_uid: str) -> call.Verdict:
         headers = {**self._headers, call.TARGET_HEADER: target, call.PARENT_HEADER: parent_uid, call.REVISION_HEADER: ""}
         try:
-            async with self._session.post(self._url, data=body, headers=headers) as response:
-                answer = await response.read()
+            with span("call hook") as spanned:
+                if spanned.traceparent:
+                    headers["traceparent"] = spanned.traceparent
+                async with self._session.post(self._url, data=body, headers=headers) as response:
+                    answer = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unavailable(f"the hook gateway can't be reached: {error or type(error).__name__}") from error
         if response.status != 200:

@@ -21,6 +21,7 @@ from time import monotonic
 from metaloop.common.errors import LeaseLost, MetaloopError
 from metaloop.common.observation import Granted, Observation
 from metaloop.common.report import SyncReport, Write
+from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.apply import Applier, Effects
 from metaloop.reconciler.core.claim import claims_of, with_adopted
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan
@@ -64,7 +65,8 @@ class Syncer:
         """Syncs the parent that was granted, and returns how it ended. Raises only LeaseLost: then it is another worker's to report."""
         began, journal, failure = self.clock(), Journal(), None
         try:
-            await self._stages(granted.observation, journal, slot=slot, lease=lease)
+            with span("sync"):
+                await self._stages(granted.observation, journal, slot=slot, lease=lease)
         except LeaseLost:
             raise
         except MetaloopError as error:

@@ -10,7 +10,6 @@ from metaloop.common.errors import Unavailable
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
-from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.report import Write
 from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
@@ -19,6 +18,7 @@ from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.route import Router
+from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.supervise import Supervisor
 from metaloop.watcher.views import add_views, count_queue
@@ -43,20 +43,14 @@ class Watcher:
             on_news=self._ring,
         )
         self.router = Router(queue=self.queue, caches=self.watches.caches)
-        self.supervisor = Supervisor(
-            router=self.router,
-            watches=self.watches,
-            discovery=Discovery(kube),
-            announcer=events,
-            target=parse_selector_text(settings.target_label_selector),
-            discovery_interval_seconds=settings.discovery_interval_seconds,
-        )
+        self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, on_change=self._take_served)
+        self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=events, share=settings.share)
         self.claims = Claims(self.queue, observe=self.router.observe, lease_seconds=settings.ack_wait_seconds)
 
     @property
     def shard(self) -> str:
         """The shard as subjects name it."""
-        return self._settings.shard.partition("/")[0]
+        return str(self._settings.share.shard.index)
 
     async def check_synced(self) -> None:
         """Return where every controller that can be served is. Raises Unavailable with what is still missing."""
@@ -66,6 +60,9 @@ class Watcher:
     def _take(self, change: Change) -> None:
         self.supervisor.take(change)
         self.queue.progress(change.resource.id, *change.key)
+
+    def _take_served(self) -> None:
+        self.supervisor.take_served()
 
     def _ring(self) -> None:
         self.supervisor.ring()

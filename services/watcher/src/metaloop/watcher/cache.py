@@ -27,7 +27,7 @@ class ResourceCache:
         self._orphans: dict[str, dict[ObjectKey, None]] = {}
         """Keys without a controller, by namespace; never an empty dict."""
         self._orphans_by_label: dict[Pair, dict[str, dict[ObjectKey, None]]] = {}
-        """The same again by each of their labels, then by namespace."""
+        """The same again by each of their labels, then by namespace; never an empty dict."""
         self._unlisted: set[ObjectKey] | None = None
         """While a list is under way: what we hold and it hasn't shown yet."""
 
@@ -44,7 +44,7 @@ class ResourceCache:
             self._unlisted.discard(record.key)
         else:
             self.version = max(self.version, record.resource_version)
-        if old is not None and old.resource_version == record.resource_version and old.uid == record.uid:
+        if old is not None and old.is_same_version_as(record):
             return None
         if old is not None:
             self._unlink(old)

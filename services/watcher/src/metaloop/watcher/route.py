@@ -9,7 +9,7 @@ from metaloop.common.observation import CachedGroup, CachedObservation, Gone
 from metaloop.common.report import Write
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.instance import Instance, child_selector, concerned_by_child, concerned_by_parent
+from metaloop.watcher.core.instance import Instance, concerned_by_child, concerned_by_parent
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
@@ -35,7 +35,7 @@ class Router:
         for key, record in self.caches[instance.parent.id].objects.items():
             if instance.serves(record):
                 instance.learn_parent(key, record)
-                self.queue.mark(instance.key(key), MarkClass.CHANGED, reason)
+                self.queue.mark(instance.key(key), MarkClass.RETRY, reason)
 
     def stop(self, controller: ControllerId) -> None:
         """Route nothing to a controller any more."""
@@ -83,7 +83,7 @@ class Router:
         """The candidates of one resource: owned by the parent, or orphans that its selector matches; its neighbours, where it has a namespace."""
         namespace = parent.key[0]
         cache = self.caches[resource.id]
-        selector = child_selector(instance.controller, parent.parse())
+        selector = instance.adopters.selector_of(parent.key)
         owned = (record for record in cache.owned_by(parent.uid) if not namespace or record.key[0] == namespace)
         orphans: Iterable[Record] = cache.orphans(namespace, selector) if selector is not None else ()
         return CachedGroup(resource=resource, objects=[record.raw for record in (*owned, *orphans)])

@@ -4,6 +4,7 @@ from pydantic import Field, field_validator
 
 from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.settings import KubeSettings, NatsSettings, ServiceSettings
+from metaloop.watcher.core.shard import Shard, Share
 
 
 class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
@@ -11,7 +12,9 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
 
     port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes, metrics and debug views on; 0 takes a free one.")
     shard: str = Field(
-        default="0/1", pattern=r"^\d+/[1-9]\d*$", description="Which of how many shards of the controllers this watcher serves."
+        default="0/1",
+        pattern=r"^\d+/[1-9]\d*$",
+        description="Which of how many shards of the controllers this watcher serves, counted from 0.",
     )
     target_label_selector: str = Field(
         default="", description="Serve only controllers whose labels match; kubectl's text form; empty: all."
@@ -25,6 +28,20 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
     read_your_writes_seconds: float = Field(
         default=2.0, ge=0, description="How long a parent waits, at most, until the cache has seen what its last sync wrote."
     )
+
+    @property
+    def share(self) -> Share:
+        """Which controllers this watcher serves."""
+        index, _, count = self.shard.partition("/")
+        return Share(shard=Shard(int(index), int(count)), target=parse_selector_text(self.target_label_selector))
+
+    @field_validator("shard")
+    @classmethod
+    def _is_one_of_them(cls, text: str) -> str:
+        index, _, count = text.partition("/")
+        if int(index) >= int(count):
+            raise ValueError(f"shards are counted from 0: there is no shard {index} of {count}")
+        return text
 
     @field_validator("target_label_selector")
     @classmethod

@@ -6,30 +6,29 @@ what should run with what runs, and starts, replaces and stops the difference. S
 A controller is, at any time,
 
     unservable   its spec is wrong: reported on it; an older instance that served a former spec keeps running
-    waiting      a resource that it names isn't served yet: reported; it starts as soon as the CRD appears
+    waiting      a resource that it names isn't served (yet): reported; it starts as soon as the CRD appears
     starting     its watches are not all synced yet
     running      events are routed to it, its parents are synced
 """
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from metaloop.common.api.composite import KIND, CompositeController, parse_composite
-from metaloop.common.errors import InvalidSpec, MetaloopError
+from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.common.objects.selector import Selector
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
-from metaloop.watcher.core.watchset import Unservable, Waiting, difference, instance_of
+from metaloop.watcher.core.shard import Share
+from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of, is_another_kind
 from metaloop.watcher.route import Router
+from metaloop.watcher.served import Served
 from metaloop.watcher.watches import Watches
 
 log = get_logger()
@@ -45,8 +44,6 @@ CRDS = ResourceInfo(
     has_status=True,
 )
 _OURS = (COMPOSITES.id, CRDS.id)
-_DISCOVERY_PAUSE_SECONDS = 0.1
-"""A CRD is established a moment before discovery tells of it, and CRDs come in bursts."""
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
@@ -57,6 +54,16 @@ class Announcer(Protocol):
     def record(self, regarding: JsonObject, event_type: EventType, reason: str, message: str) -> None:
         """Have an Event on `regarding`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a controller from being served as its spec wants it. `reason` is an Event's reason."""
+
+    reason: str
+    message: str
+    is_refusal: bool = False
+    """Whether a resource is missing, or we may not see it: what happened to it meanwhile, nobody can tell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,24 +79,28 @@ class _Controller:
     candidate: Instance | None = None
     """Serves the wanted spec, but isn't running yet: its watches are starting."""
     running: Instance | None = None
-    told: str = ""
-    """The last problem that was reported, so that it is reported once."""
+    trouble: Trouble | None = None
+    """As it was told last."""
+
+    @property
+    def runs_as_wanted(self) -> bool:
+        """Whether what runs serves the present spec."""
+        return self.running is not None and self.running.controller is self.wanted
 
 
-@dataclass(slots=True, eq=False)
 class Supervisor:
     """All controllers of this watcher."""
 
-    router: Router
-    watches: Watches
-    discovery: Discovery
-    announcer: Announcer
-    target: Selector
-    discovery_interval_seconds: float
-    _controllers: dict[ControllerId, _Controller] = field(default_factory=dict[ControllerId, _Controller])
-    _bell: asyncio.Event = field(default_factory=asyncio.Event)
-    _served_may_differ: asyncio.Event = field(default_factory=asyncio.Event)
-    _settled_once: bool = False
+    def __init__(self, *, router: Router, watches: Watches, served: Served, announcer: Announcer, share: Share) -> None:
+        self._router = router
+        self._watches = watches
+        self._served = served
+        self._announcer = announcer
+        self._share = share
+        self._controllers: dict[ControllerId, _Controller] = {}
+        self._bell = asyncio.Event()
+        self._has_settled = False
+        """Whether what is installed and what is served were both known when it was last looked at what should run."""
 
     # -- what happens ----------------------------------------------------------------------------------------------------------------
 
@@ -102,15 +113,20 @@ class Supervisor:
         if change.resource is COMPOSITES:
             self._take_controller(change)
         elif change.resource is CRDS:
-            self._served_may_differ.set()
-        self.router.take(change)
+            self._served.take(change)
+        self._router.take(change)
+
+    def take_served(self) -> None:
+        """What the API server serves has changed."""
+        self._watches.wake()
+        self.ring()
 
     async def run(self) -> None:
         """Supervise for ever."""
         async with asyncio.TaskGroup() as group:
-            self.watches.start(COMPOSITES, group)
-            self.watches.start(CRDS, group)
-            group.create_task(self._rediscover(), name="discovery")
+            self._watches.start(COMPOSITES, group)
+            self._watches.start(CRDS, group)
+            group.create_task(self._served.run(), name="discovery")
             while True:
                 await self._bell.wait()
                 self._bell.clear()
@@ -119,18 +135,18 @@ class Supervisor:
     def problem(self) -> str:
         """What keeps us from serving all controllers that can be served; empty when nothing does."""
         for resource in _OURS:
-            if not self.watches.is_synced(resource):
-                return f"{resource} are not listed yet: {self.watches.problem(resource) or 'listing'}"
-        starting = [controller.candidate for controller in self._controllers.values() if controller.candidate and not controller.running]
-        if not self._settled_once or starting:
-            return f"{len(starting)} controllers are starting"
-        return ""
+            if not self._watches.is_synced(resource):
+                return f"{resource} are not listed yet: {self._watches.problem(resource) or 'listing'}"
+        if not self._has_settled:
+            return "what the API server serves is not known yet"
+        starting = [id_.name for id_, each in self._controllers.items() if each.candidate and not each.running and not each.trouble]
+        return f"starting: {', '.join(starting)}" if starting else ""
 
     # -- controllers -----------------------------------------------------------------------------------------------------------------
 
     def _take_controller(self, change: Change) -> None:
         controller_id = ControllerId(KIND, change.key[1])
-        selected = change.new if change.new is not None and self.target.matches(change.new.labels) else None
+        selected = change.new if change.new is not None and self._share.holds(controller_id, change.new.labels) else None
         known = self._controllers.get(controller_id)
         if known is not None and (selected is None or selected.uid != known.uid):
             self._remove(controller_id, known)
@@ -147,126 +163,131 @@ class Supervisor:
             return
         known.raw, known.shown = raw, record.raw
         if known.spec != spec:
-            known.spec, known.wanted, known.candidate, known.told = spec, _wanted(raw), None, ""
-        elif known.running is not None and known.running.controller is known.wanted:
-            self.router.controllers[controller_id] = record.raw
+            known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(raw), None, None
+        elif known.runs_as_wanted:
+            self._router.controllers[controller_id] = record.raw
 
     def _remove(self, controller_id: ControllerId, controller: _Controller) -> None:
+        self._stop(controller)
         del self._controllers[controller_id]
-        if controller.running is not None:
-            self._announce(controller, "Normal", "Stopping", f"Stopping controller: {controller_id.name}")
-        self.router.stop(controller_id)
-        self.router.controllers.pop(controller_id, None)
-        if controller.running is not None:
-            self._announce(controller, "Normal", "Stopped", f"Stopped controller: {controller_id.name}")
 
     # -- settling --------------------------------------------------------------------------------------------------------------------
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
         """Start, replace and stop what differs from what should run."""
-        for controller in self._controllers.values():
-            self._find_candidate(controller)
-        needed = [item for controller in self._controllers.values() for item in (controller.candidate, controller.running) if item]
-        plan = difference(needed, [resource for resource in self.watches.caches if resource not in _OURS])
-        for resource in plan.start:
-            if resource.id not in _OURS:
-                self.watches.start(resource, group)
-        for resource in plan.stop:
-            self.watches.stop(resource)
-        for controller in self._controllers.values():
-            self._start_if_synced(controller)
-            self._report_trouble(controller)
-        self._settled_once = all(self.watches.is_synced(resource) for resource in _OURS) and bool(self.discovery.resources())
+        if not self._served.resources:
+            return
+        troubles = {id_: self._find_candidate(controller) for id_, controller in self._controllers.items()}
+        self._adjust_watches(group)
+        for id_, controller in self._controllers.items():
+            self._tell(controller, self._start_if_synced(controller) or troubles[id_] or self._trouble_with_watches(controller))
+        self._has_settled = all(self._watches.is_synced(resource) for resource in _OURS)
 
-    def _find_candidate(self, controller: _Controller) -> None:
+    def _find_candidate(self, controller: _Controller) -> Trouble | None:
+        """Have the instance that serves the present spec as candidate, unless it runs already; why there can be none."""
+        former, controller.candidate = controller.candidate, None
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
-            self._complain(controller, "CreateError", f"Cannot create new controller: {wanted}")
-            return
-        if controller.candidate is not None or (controller.running is not None and controller.running.controller is wanted):
-            return
-        served = self.discovery.resources()
-        if not served:
-            return
-        match instance_of(wanted, served):
-            case Instance() as instance:
-                controller.candidate = instance
+            return Trouble("CreateError", f"Cannot create new controller: {wanted}")
+        match instance_of(wanted, self._served.resources):
+            case Waiting() as waiting if controller.runs_as_wanted:
+                return Trouble("SyncError", str(waiting), is_refusal=True)
             case Waiting() as waiting:
-                self._complain(controller, "CreateError", f"Cannot create new controller: {waiting}")
-            case Unservable(reason=reason, message=message):
-                self._complain(controller, reason, message)
+                return Trouble("CreateError", f"Cannot create new controller: {waiting}")
+            case NoStatus() as problem:
+                return Trouble("SyncError", str(problem))
+            case Instance() as instance:
+                if not (controller.running and _is_same(instance, controller.running)):
+                    controller.candidate = former if former and _is_same(instance, former) else instance
+                return None
 
-    def _start_if_synced(self, controller: _Controller) -> None:
+    def _adjust_watches(self, group: asyncio.TaskGroup) -> None:
+        """Watch what is needed, and nothing else. An instance whose resource was replaced by another of the same name must not go on."""
+        for controller in self._controllers.values():
+            candidate = controller.candidate
+            if candidate and any(is_another_kind(info, self._watched.get(info.id, info)) for info in candidate.resources):
+                self._stop(controller)
+        needed = [item for each in self._controllers.values() for item in (each.running, each.candidate) if item]
+        plan = difference(needed, {id_: info for id_, info in self._watched.items() if id_ not in _OURS})
+        for resource in plan.stop:
+            self._watches.stop(resource)
+        for resource in plan.start:
+            if resource.id not in _OURS:
+                self._watches.start(resource, group)
+
+    def _start_if_synced(self, controller: _Controller) -> Trouble | None:
+        """Run the candidate, if there is one; what keeps it from that, where it isn't merely a matter of a moment."""
         candidate = controller.candidate
         if candidate is None:
-            return
-        unsynced = [info.id for info in candidate.resources if not self.watches.is_synced(info.id)]
-        if unsynced:
-            problems = [f"{resource}: {problem}" for resource in unsynced if (problem := self.watches.problem(resource))]
-            if problems:
-                self._complain(controller, "CreateError", f"Cannot create new controller: cannot watch {'; '.join(problems)}")
-            return
-        self._start(controller, candidate)
+            return None
+        if all(self._watches.is_synced(info.id) for info in candidate.resources):
+            self._start(controller, candidate)
+            return None
+        problems = self._problems(candidate)
+        return Trouble("CreateError", f"Cannot create new controller: cannot watch {problems}") if problems else None
+
+    def _trouble_with_watches(self, controller: _Controller) -> Trouble | None:
+        """A running controller whose resource can't be watched goes on with what was seen last, and says so."""
+        if controller.running is None or controller.candidate is not None:
+            return None
+        problems = self._problems(controller.running)
+        is_refusal = any(self._watches.is_refused(info.id) for info in controller.running.resources)
+        return Trouble("SyncError", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
+
+    def _problems(self, instance: Instance) -> str:
+        return "; ".join(f"{info.id}: {problem}" for info in instance.resources if (problem := self._watches.problem(info.id)))
+
+    @property
+    def _watched(self) -> dict[ResourceId, ResourceInfo]:
+        return {id_: cache.resource for id_, cache in self._watches.caches.items()}
+
+    # -- starting and stopping -------------------------------------------------------------------------------------------------------
 
     def _start(self, controller: _Controller, candidate: Instance) -> None:
         name, is_first = candidate.controller.name, controller.running is None
-        if not is_first:
-            self._announce(controller, "Normal", "Stopping", f"Stopping controller: {name}")
-            self._announce(controller, "Normal", "Stopped", f"Stopped controller: {name}")
+        self._announce_end(controller)
         self._announce(controller, "Normal", "Starting", f"Starting controller: {name}")
-        controller.running, controller.candidate, controller.told = candidate, None, ""
-        self.router.controllers[candidate.controller.id] = controller.shown
-        self.router.start(candidate, reason="controller started" if is_first else "controller changed")
+        controller.running, controller.candidate = candidate, None
+        self._router.controllers[candidate.controller.id] = controller.shown
+        self._router.start(candidate, reason="controller started" if is_first else "controller changed")
         self._announce(controller, "Normal", "Started", f"Started controller: {name}")
         self.ring()  # what only the former instance wanted is watched no longer
 
-    def _report_trouble(self, controller: _Controller) -> None:
-        """A running controller whose resource can't be watched (deleted, forbidden) goes on with what was seen last, and says so."""
-        if controller.running is None or controller.candidate is not None or not isinstance(controller.wanted, CompositeController):
+    def _stop(self, controller: _Controller) -> None:
+        """Run a controller no longer, if it ran."""
+        if controller.running is None:
             return
-        problems = [f"{info.id}: {problem}" for info in controller.running.resources if (problem := self.watches.problem(info.id))]
-        if problems:
-            self._complain(controller, "SyncError", f"Cannot watch {'; '.join(problems)}")
-        else:
-            controller.told = ""
+        controller_id = controller.running.controller.id
+        self._router.stop(controller_id)
+        self._router.controllers.pop(controller_id, None)
+        self._announce_end(controller)
+        controller.running = None
+
+    def _announce_end(self, controller: _Controller) -> None:
+        if controller.running is not None:
+            name = controller.running.controller.name
+            self._announce(controller, "Normal", "Stopping", f"Stopping controller: {name}")
+            self._announce(controller, "Normal", "Stopped", f"Stopped controller: {name}")
 
     # -- telling ---------------------------------------------------------------------------------------------------------------------
 
-    def _complain(self, controller: _Controller, reason: str, message: str) -> None:
-        """Say once what is wrong with a controller."""
-        if controller.told != message:
-            controller.told = message
-            self._announce(controller, "Warning", reason, message)
+    def _tell(self, controller: _Controller, trouble: Trouble | None) -> None:
+        """Say once what is wrong with a controller; and once a resource is back that was away, look at all its parents."""
+        before, controller.trouble = controller.trouble, trouble
+        if trouble is not None and trouble != before:
+            self._announce(controller, "Warning", trouble.reason, trouble.message)
+        if trouble is None and before is not None and before.is_refusal and controller.running is not None:
+            self._router.start(controller.running, reason="its resources can be watched again")
 
     def _announce(self, controller: _Controller, type_: EventType, reason: str, message: str) -> None:
         say: Callable[..., object] = log.warning if type_ == "Warning" else log.info
         say("controller.event", **{fields.CONTROLLER: _name(controller.raw), fields.REASON: reason, "message": message})
-        self.announcer.record(controller.raw, type_, reason, message)
+        self._announcer.record(controller.raw, type_, reason, message)
 
-    # -- discovery -------------------------------------------------------------------------------------------------------------------
 
-    async def _rediscover(self) -> None:
-        """Keep what is known of the API server's resources current: at once when a CRD changes, and now and then."""
-        while True:
-            self._served_may_differ.clear()
-            try:
-                await self._discover()
-            except (MetaloopError, OSError) as error:
-                log.warning("discovery.failed", **{fields.ERROR: str(error)})
-            await self._until_served_may_differ()
-
-    async def _until_served_may_differ(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.discovery_interval_seconds):
-                await self._served_may_differ.wait()
-                await asyncio.sleep(_DISCOVERY_PAUSE_SECONDS)
-
-    async def _discover(self) -> None:
-        before: set[ResourceId] = set(self.discovery.resources())
-        if await self.discovery.refresh():
-            if set(self.discovery.resources()) - before:
-                self.watches.wake()
-            self.ring()
+def _is_same(one: Instance, other: Instance) -> bool:
+    """Whether two instances serve the same spec with the same resources."""
+    return one.controller is other.controller and one.resources == other.resources
 
 
 def _wanted(raw: JsonObject) -> CompositeController | InvalidSpec:

@@ -1,11 +1,14 @@
 """Reflector: lists then watches one resource, and yields typed events without gaps.
 
-list      the streaming list where the server offers it (the objects, then a bookmark that says so), else pages
-watch     from the version of the list; bookmarks move it on, so that a resumption has little to catch up
-clean end the server ends watches now and then, also in the middle of a burst: resume at once from the last version, no list
-expired   the version is from too long ago: list again; the cache tells the difference as deletions and changes
-broken    back off, with jitter, and resume from the last version
-silent    nothing for `inactivity_seconds`, not even a bookmark (which come each minute): as broken
+list        the streaming list where the server offers it (the objects, then a bookmark that says so), else pages
+watch       from the version of the list; bookmarks move it on, so that a resumption has little to catch up
+clean end   the server ends watches now and then, also in the middle of a burst: resume at once from the last version, no list
+expired     the version is from too long ago: list again; the cache tells the difference as deletions and changes
+broken      back off, with jitter, and resume from the last version
+silent      nothing for `inactivity_seconds`, not even a bookmark (which come each minute): as broken
+unreadable  a line that makes no sense is asked for once more, from the last version; where it comes again, it is skipped
+
+How long it waits before each resumption is decided in `core/resume.py`.
 """
 
 import asyncio
@@ -16,22 +19,34 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metaloop.common.errors import MetaloopError, Unavailable
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JSONDecodeError, JsonObject
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.errors import Expired, Invalid, Refused
-from metaloop.common.kube.stream import watch_event
+from metaloop.common.kube.errors import Expired, Forbidden, Invalid, NotFound, Refused, Unreadable
+from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.watcher.core.resume import Ending, Patience
+from metaloop.watcher.errors import MalformedObject
 
 log = get_logger()
 
 _PAGE = "500"
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_FIRST_BACKOFF_SECONDS = 0.1
-_LONGEST_BACKOFF_SECONDS = 30.0
-_FRUITLESS_ENDS = 3
-"""So many clean ends in a row without any event are no longer resumed at once."""
+_LISTING_SILENCE_SECONDS = 10.0
+"""A streaming list that says nothing for so long comes from a server that doesn't know of them, and began a plain watch: then pages."""
+_LASTING_SECONDS = 10.0
+"""A watch that lasted so long was worth it, though nothing may have happened."""
+_LIMIT_LEFT = 0.9
+_OWN_PACE = 2
+"""So often in a row we come back sooner than the server wants us: it says a second where it needs a tenth to set up a new resource."""
+_NOT_YET_SERVED = 3
+"""So often in a row may a resource not be found before that is told."""
+_MOST_UNREADABLE = 64
+
+_endings_total = metrics.counter("metaloop_watch_endings", "Watches that ended, by how.", ("resource", "ending"))
+_lists_total = metrics.counter("metaloop_watch_lists", "Whole lists of a resource.", ("resource",))
+_skipped_total = metrics.counter("metaloop_watch_skipped", "Lines and objects that make no sense, and were skipped.", ("resource",))
 
 
 class Sink(Protocol):
@@ -73,43 +88,55 @@ class Reflector:
         self._version = ""
         """Where to resume; empty: list first."""
         self._streams_lists = True
-        self._failures = 0
-        self._fruitless_ends = 0
+        self._patience = Patience()
+        self._watches_since: float | None = None
+        """When this watch began to be one, the list being over; None before that."""
+        self._told_news = False
+        """Whether this watch moved on from the version it began at."""
+        self._unreadable: set[int] = set()
+        """The hashes of lines that were garbled once."""
         self._wakened = asyncio.Event()
         self.problem = ""
         """What keeps it from watching now, for people; empty while all is well."""
+        self.is_refused = False
+        """Whether `problem` is that the resource isn't there, or that we may not watch it."""
         self.on_problem: Callable[[], None] = _nobody_listens
         """Called whenever `problem` changed."""
 
     def wake(self) -> None:
         """Try again at once, if it is waiting to: there is reason to think that the resource is served now."""
-        self._failures = 0
+        self._patience.forget()
         self._wakened.set()
 
     async def run(self) -> None:
         """Watch for ever."""
         while True:
+            self._watches_since, self._told_news = None, False
             try:
                 await self._list_and_watch()
-            except Expired:
-                log.info("watch.expired", **{fields.RESOURCE: str(self._resource.id)})
-                self._version = ""
-            except (MetaloopError, OSError, TimeoutError) as error:
-                await self._back_off(error)
+            except (MetaloopError, JSONDecodeError, OSError, TimeoutError) as error:
+                await self._go_on(_ending_of(error), error)
+            else:
+                await self._go_on(Ending.CLEAN, None)
 
     async def _list_and_watch(self) -> None:
         if self._version:
+            self._watches_since = asyncio.get_running_loop().time()
             await self._watch({"resourceVersion": self._version})
         elif self._streams_lists:
             await self._stream_list_and_watch()
         else:
             await self._list_pages()
 
+    # -- list ------------------------------------------------------------------------------------------------------------------------
+
     async def _stream_list_and_watch(self) -> None:
+        self._sink.begin_list()
         try:
-            self._sink.begin_list()
             await self._watch({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""})
-        except Invalid:
+        except (Invalid, TimeoutError):
+            if self._version:
+                raise
             self._streams_lists = False
 
     async def _list_pages(self) -> None:
@@ -123,17 +150,25 @@ class Reflector:
             if not (token := unstructured.text(meta, "continue")):
                 break
             params = {"limit": _PAGE, "continue": token}
-        self._version = unstructured.text(meta, "resourceVersion")
-        self._end_list()
+        self._end_list(unstructured.text(meta, "resourceVersion"))
+
+    def _end_list(self, version: str) -> None:
+        self._version = version
+        self._watches_since = asyncio.get_running_loop().time()
+        _lists_total.labels(str(self._resource.id)).inc()
+        self._sink.end_list(version)
+        self._tell("")
+        log.debug("watch.listed", **{fields.RESOURCE: str(self._resource.id)})
+
+    # -- watch -----------------------------------------------------------------------------------------------------------------------
 
     async def _watch(self, start: dict[str, str]) -> None:
         """Tell what happens until the server ends the watch."""
-        listing = "sendInitialEvents" in start
-        told = False
         async with aclosing(self._lines(start)) as lines:
             async for line in lines:
-                told = True
-                event = watch_event(line)
+                event = self._read(line)
+                if event is None:
+                    continue
                 match event.type:
                     case "ADDED" | "MODIFIED":
                         self._put(event.object)
@@ -141,103 +176,131 @@ class Reflector:
                         self._remove(event.object)
                     case "BOOKMARK":
                         pass
-                if not listing:
-                    self._advance(event.object, is_bookmark=event.type == "BOOKMARK")
-                elif event.type == "BOOKMARK" and _INITIAL_EVENTS_END in unstructured.annotations(event.object):
-                    listing = False
-                    self._version = unstructured.resource_version(event.object)
-                    self._end_list()
-        if listing:
+                self._advance(event)
+        if not self._version:
             raise Unavailable("the watch ended in the middle of the list")
-        await self._after_clean_end(told=told)
 
     async def _lines(self, start: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """The lines of a watch; TimeoutError after too long a silence."""
         seconds = self._settings.shortest_watch_seconds
         params = {**start, "allowWatchBookmarks": "true", "timeoutSeconds": str(random.randint(seconds, 2 * seconds))}  # noqa: S311 - spreads load
-        loop, patience = asyncio.get_running_loop(), self._settings.inactivity_seconds
+        loop = asyncio.get_running_loop()
+        patience = self._settings.inactivity_seconds
+        while_listing = min(patience, _LISTING_SILENCE_SECONDS)
         async with (
             aclosing(self._kube.watch_lines(self._resource.collection_path(), params)) as lines,
-            asyncio.timeout(patience) as limit,
+            asyncio.timeout(patience if self._version else while_listing) as limit,
         ):
             async for line in lines:
-                self._recovered()
-                # Moving the limit for every line would cost more than reading most of them.
-                if (limit.when() or 0.0) - loop.time() < patience - 1.0:
-                    limit.reschedule(loop.time() + patience)
                 yield line
+                allowed = patience if self._version else while_listing
+                # Moving the limit for every line would cost more than reading most of them: only when a tenth of it is gone.
+                if (limit.when() or 0.0) - loop.time() < _LIMIT_LEFT * allowed:
+                    limit.reschedule(loop.time() + allowed)
+
+    def _read(self, line: bytes) -> WatchEvent | None:
+        """The event of a line; None for one that is skipped, since it was garbled twice. Raises Unreadable for one that is garbled at first."""
+        try:
+            return watch_event(line)
+        except Unreadable as problem:
+            fingerprint = hash(line)
+            if fingerprint not in self._unreadable:
+                if len(self._unreadable) >= _MOST_UNREADABLE:
+                    self._unreadable.clear()
+                self._unreadable.add(fingerprint)
+                raise
+            self._report_skipped(problem)
+            return None
+
+    def _advance(self, event: WatchEvent) -> None:
+        """An event of a watch says how far it has come; in a list only the end does."""
+        is_bookmark = event.type == "BOOKMARK"
+        version = unstructured.resource_version(event.object)
+        if not self._version:
+            if is_bookmark and _INITIAL_EVENTS_END in unstructured.annotations(event.object):
+                self._end_list(version)
+        elif version and version != self._version:
+            self._version = version
+            self._told_news = True
+            self._tell("")
+            if is_bookmark:
+                self._sink.progress(version)
 
     def _put(self, obj: JsonObject) -> None:
         try:
             self._sink.put(obj)
-        except (ValueError, TypeError, KeyError) as error:
-            self._report_malformed(obj, error)
+        except MalformedObject as problem:
+            self._report_skipped(problem, obj)
 
     def _remove(self, obj: JsonObject) -> None:
         try:
             self._sink.remove(obj)
-        except (ValueError, TypeError, KeyError) as error:
-            self._report_malformed(obj, error)
+        except MalformedObject as problem:
+            self._report_skipped(problem, obj)
 
-    def _report_malformed(self, obj: JsonObject, error: Exception) -> None:
-        """One object that makes no sense is nobody else's problem."""
-        log.error(
-            "watch.malformed_object",
-            **{fields.RESOURCE: str(self._resource.id), fields.NAME: unstructured.name(obj), fields.ERROR: repr(error)},
-        )
+    def _report_skipped(self, problem: MetaloopError, obj: JsonObject | None = None) -> None:
+        """What makes no sense is nobody else's problem."""
+        resource = str(self._resource.id)
+        _skipped_total.labels(resource).inc()
+        name = unstructured.name(obj) if obj else ""
+        log.error("watch.skipped", **{fields.RESOURCE: resource, fields.NAME: name, fields.ERROR: str(problem)})
 
-    def _advance(self, obj: JsonObject, *, is_bookmark: bool) -> None:
-        version = unstructured.resource_version(obj)
-        if version:
-            self._version = version
-            if is_bookmark:
-                self._sink.progress(version)
+    # -- going on --------------------------------------------------------------------------------------------------------------------
 
-    def _end_list(self) -> None:
-        self._recovered()
-        self._sink.end_list(self._version)
-        log.debug("watch.listed", **{fields.RESOURCE: str(self._resource.id)})
-
-    async def _after_clean_end(self, *, told: bool) -> None:
-        """A server that ends watches as soon as they begin must not be asked in a hot loop."""
-        self._fruitless_ends = 0 if told else self._fruitless_ends + 1
-        if self._fruitless_ends >= _FRUITLESS_ENDS:
-            await asyncio.sleep(_jittered(_FIRST_BACKOFF_SECONDS))
-
-    def _recovered(self) -> None:
-        self._failures = 0
-        if self.problem:
-            self._tell("")
-
-    def _tell(self, problem: str) -> None:
-        self.problem = problem
-        self.on_problem()
-
-    async def _back_off(self, error: Exception) -> None:
-        reason = str(error) or f"silent for {self._settings.inactivity_seconds:g} s"
-        seconds = _jittered(min(_FIRST_BACKOFF_SECONDS * 2**self._failures, _LONGEST_BACKOFF_SECONDS))
-        self._failures = min(self._failures + 1, 16)
-        log.warning("watch.failed", **{fields.RESOURCE: str(self._resource.id), fields.ERROR: reason, fields.SECONDS: round(seconds, 3)})
-        # One broken stream is everyday life; a refusal, or a second failure on end, is something to know of.
-        if isinstance(error, Refused) or self._failures > 1:
-            self._tell(reason)
-        if isinstance(error, Refused):
+    async def _go_on(self, ending: Ending, error: Exception | None) -> None:
+        """Say what is to be said of a watch that ended, and wait as long as is due before the next."""
+        began = self._watches_since
+        lasted = began is not None and asyncio.get_running_loop().time() - began >= _LASTING_SECONDS
+        seconds = self._patience.after(ending, was_fruitful=self._told_news or lasted) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
+        if isinstance(error, Unavailable) and error.retry_after_seconds is not None and self._patience.fruitless > _OWN_PACE:
+            seconds = max(seconds, error.retry_after_seconds)
+        _endings_total.labels(str(self._resource.id), ending.value).inc()
+        if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
+        if error is not None:
+            self._report_ending(ending, error, seconds)
+        await self._wait(seconds)
+
+    def _report_ending(self, ending: Ending, error: Exception, seconds: float) -> None:
+        reason = str(error) or f"silent for {self._settings.inactivity_seconds:g} s"
+        say = log.info if ending is Ending.EXPIRED else log.warning
+        keys = {fields.RESOURCE: str(self._resource.id), fields.ERROR: reason, fields.SECONDS: round(seconds, 3)}
+        say("watch.ended", ending=ending.value, **keys)
+        # One broken stream is everyday life; and a resource is listed by discovery, or its CRD established, a moment before it is served.
+        if self._patience.fruitless > (_NOT_YET_SERVED if isinstance(error, NotFound) else 1) or isinstance(error, Forbidden):
+            self._tell(reason, is_refused=ending is Ending.REFUSED)
+
+    async def _wait(self, seconds: float) -> None:
         self._wakened.clear()
+        if seconds <= 0:
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._wakened.wait()
         except TimeoutError:
             return
 
+    def _tell(self, problem: str, *, is_refused: bool = False) -> None:
+        if problem != self.problem:
+            self.problem, self.is_refused = problem, is_refused
+            self.on_problem()
+
+
+def _ending_of(error: Exception) -> Ending:
+    match error:
+        case Expired():
+            return Ending.EXPIRED
+        case Refused():
+            return Ending.REFUSED
+        case Unreadable() | ValueError():
+            return Ending.UNREADABLE
+        case _:
+            return Ending.BROKEN
+
 
 def _items(page: JsonObject) -> list[JsonObject]:
     items = page.get("items")
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _jittered(seconds: float) -> float:
-    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
 
 
 def _nobody_listens() -> None:

@@ -11,7 +11,8 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.record import record_of
+from metaloop.watcher.core.record import Record, record_of
+from metaloop.watcher.errors import MalformedObject
 from metaloop.watcher.watch import Reflector, WatchSettings
 
 log = get_logger()
@@ -33,18 +34,12 @@ class CacheSink:
         self._cache.begin_list()
 
     def put(self, obj: JsonObject) -> None:
-        """The object is like this now. Raises ValueError for what is no object."""
-        record = record_of(_identified(obj, self._cache.resource))
-        if record is None:
-            raise ValueError("an object without name or UID")
-        self._tell(self._cache.put(record))
+        """The object is like this now. Raises MalformedObject."""
+        self._tell(self._cache.put(_record(_identified(obj, self._cache.resource))))
 
     def remove(self, obj: JsonObject) -> None:
-        """The object is gone. Raises ValueError for what is no object."""
-        record = record_of(obj)
-        if record is None:
-            raise ValueError("an object without name or UID")
-        self._tell(self._cache.remove(record))
+        """The object is gone. Raises MalformedObject."""
+        self._tell(self._cache.remove(_record(obj)))
 
     def end_list(self, version: str) -> None:
         """The list was whole."""
@@ -59,6 +54,16 @@ class CacheSink:
     def _tell(self, change: Change | None) -> None:
         if change is not None:
             self._on_change(change)
+
+
+def _record(obj: JsonObject) -> Record:
+    try:
+        record = record_of(obj)
+    except (TypeError, ValueError) as problem:  # JSON that can be read and not written: nested too deep, broken surrogates
+        raise MalformedObject(str(problem)) from problem
+    if record is None:
+        raise MalformedObject("an object without name or UID")
+    return record
 
 
 def _identified(obj: JsonObject, resource: ResourceInfo) -> JsonObject:
@@ -103,6 +108,10 @@ class Watches:
     def problem(self, resource: ResourceId) -> str:
         """What keeps a resource from being watched now; empty while all is well."""
         return self._watches[resource].reflector.problem
+
+    def is_refused(self, resource: ResourceId) -> bool:
+        """Whether the API server doesn't let us watch a resource now: it isn't there, or we may not."""
+        return self._watches[resource].reflector.is_refused
 
     def is_synced(self, resource: ResourceId) -> bool:
         """Whether a whole list of the resource was seen."""

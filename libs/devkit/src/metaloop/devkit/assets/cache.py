@@ -106,7 +106,7 @@ async def _locked(folder: Path) -> AsyncIterator[None]:
             waiting.update("still at it")
             await asyncio.sleep(_LOCK_POLL_SECONDS)
         if waiting:
-            waiting.done("it finished")
+            waiting.done("the other process is done")
         yield
 
 

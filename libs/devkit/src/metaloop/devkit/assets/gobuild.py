@@ -65,7 +65,7 @@ async def _build(packages: dict[str, str], *, module: Path) -> None:
     if process.returncode != 0:
         progress.clear()
         raise SourceFailed(f"go build failed: {_complaint(log)}")
-    progress.done("built")
+    progress.done(f"built {', '.join(packages)}")
 
 
 def _linker_flags() -> str:

@@ -99,7 +99,7 @@ async def _download(client: httpx.AsyncClient, url: str, *, to: Path, sha256: st
                 progress.update(f"{response.num_bytes_downloaded >> 20} of {total >> 20} MiB")
     if digest.hexdigest() != sha256:
         raise SourceFailed(f"{url} does not have its published checksum: {digest.hexdigest()} instead of {sha256}")
-    progress.done("checksum right")
+    progress.done(f"{url.rpartition('/')[2]} has its published checksum")
 
 
 def _extract(archive: Path, member: str, *, to: Path) -> None:

@@ -1,7 +1,7 @@
 """A control plane for a developer: its programs, and the thing itself."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import typer
@@ -30,7 +30,9 @@ async def print_assets() -> None:
 async def own_control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
     """A control plane for as long as the block lasts, with its programs fetched first if need be."""
     programs = await ensure()
-    progress = tell.Progress("starting etcd, kube-apiserver and kube-controller-manager")
-    async with ControlPlane.start(programs, folder) as plane:
-        progress.done("serving")
+    progress = tell.Progress("starting a control plane: etcd, kube-apiserver, kube-controller-manager")
+    async with AsyncExitStack() as stack:
+        with progress.ticking():
+            plane = await stack.enter_async_context(ControlPlane.start(programs, folder))
+        progress.done("control plane ready")
         yield plane

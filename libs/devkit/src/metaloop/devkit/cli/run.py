@@ -2,9 +2,8 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Coroutine
-
-import typer
 
 from metaloop.common.errors import MetaloopError
 from metaloop.devkit import tell
@@ -18,8 +17,8 @@ def run(work: Coroutine[None, None, None]) -> None:
     try:
         asyncio.run(_until_signalled(work))
     except (DevkitError, MetaloopError) as failure:
-        tell.line(f"error: {failure}")
-        raise typer.Exit(1) from None
+        tell.error(str(failure))
+        sys.exit(1)
 
 
 async def forever() -> None:
@@ -28,19 +27,22 @@ async def forever() -> None:
 
 
 async def _until_signalled(work: Coroutine[None, None, None]) -> None:
-    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
     signalled = asyncio.Event()
 
-    def stop(name: str) -> None:
-        # Once only: a second Ctrl-C must not cut the cleaning up short.
-        if not signalled.is_set():
-            signalled.set()
-            tell.line(f"{name}: stopping")
-            task.cancel()
+    def stop(number: int, _: object) -> None:
+        # Once only, and for good: a second Ctrl-C must not cut the cleaning up short. Hence no handlers of the loop: they
+        # would be gone with it, a moment before we are.
+        for each in _STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        tell.line(f"{signal.Signals(number).name}: stopping")
+        tell.hush()
+        signalled.set()
+        loop.call_soon_threadsafe(task.cancel)
 
-    loop = asyncio.get_running_loop()
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop, number.name)
+    for each in _STOP_SIGNALS:
+        signal.signal(each, stop)
     try:
         await task
     except asyncio.CancelledError:

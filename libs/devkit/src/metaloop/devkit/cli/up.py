@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,21 +71,28 @@ async def _cluster(options: UpOptions, folder: Path) -> AsyncIterator[Path]:
 @asynccontextmanager
 async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> AsyncIterator[Stack]:
     await install.prepare(kubeconfig, with_crds=options.install_crds)
-    async with Broker.start(folder) as broker:
-        progress = tell.Progress("starting watcher, hookgateway and reconcilers")
-        async with Stack.start(
-            kubeconfig=kubeconfig,
-            nats_url=broker.url,
-            workdir=folder,
-            reconcilers=options.reconcilers,
-            settings=options.settings(),
-            port_base=options.metrics_port_base,
-        ) as stack:
-            progress.done("serving")
-            tell.line(
-                f"logs are in {stack.watcher.log.parent}; metrics: {', '.join(f'{each.name} {each.metrics_url}' for each in stack.services)}"
+    progress = tell.Progress("starting Metaloop: nats-server, watcher, hookgateway, reconcilers")
+    async with AsyncExitStack() as parts:
+        with progress.ticking():
+            broker = await parts.enter_async_context(Broker.start(folder))
+            services = Stack.start(
+                kubeconfig=kubeconfig,
+                nats_url=broker.url,
+                workdir=folder,
+                reconcilers=options.reconcilers,
+                settings=options.settings(),
+                port_base=options.metrics_port_base,
             )
-            yield stack
+            stack = await parts.enter_async_context(services)
+        progress.done("Metaloop ready")
+        _tell_where(stack)
+        yield stack
+
+
+def _tell_where(stack: Stack) -> None:
+    tell.line(f"logs are in {stack.watcher.log.parent}, metrics at")
+    for service in stack.services:
+        tell.line(f"  {service.metrics_url} ({service.name})")
 
 
 @contextmanager

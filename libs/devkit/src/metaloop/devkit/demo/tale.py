@@ -114,7 +114,7 @@ async def _greet_in_turn(stage: _Stage, name: str, planets: list[str]) -> None:
 
 
 async def _delete(stage: _Stage) -> None:
-    stage.view.begin(f"{_DELETED} is deleted (Kubernetes' garbage collector may take 40 s to notice a kind as new as this one)")
+    stage.view.begin(f"{_DELETED} is deleted (the garbage collector may take 40 s to notice so new a kind)")
     await stage.world.cluster.delete(HELLOS, NAMESPACE, _DELETED)
     sight = await stage.until(lambda sight: sight.is_converged and sight.children == 3 * (len(_NAMES) - 1))
     stage.view.end(f"its children are gone too: {len(sight.hellos)} parents and {sight.children} children are left")

@@ -4,7 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,14 +63,18 @@ async def raised(folder: Path, *, example: Path) -> AsyncIterator[World]:
     if not (example / "hook.py").exists():
         raise DevkitError(f"there is no example in {example}: run this from the root of the repository, or name it with --example")
     programs = await ensure()
-    progress = tell.Progress("starting etcd, kube-apiserver, kube-controller-manager and nats-server")
-    async with Ground.start(programs, folder) as ground:
-        progress.done("serving, Metaloop's CRDs installed")
-        progress = tell.Progress("starting watcher, hookgateway, two reconcilers and the example's hook")
-        async with _hook(example, folder) as hook_url, ground.stack(reconcilers=2) as stack:
+    async with AsyncExitStack() as parts:
+        progress = tell.Progress("starting etcd, kube-apiserver, kube-controller-manager, nats-server")
+        with progress.ticking():
+            ground = await parts.enter_async_context(Ground.start(programs, folder))
+        progress.done("control plane ready, Metaloop's CRDs installed")
+        progress = tell.Progress("starting watcher, hookgateway, two reconcilers, and the example's hook")
+        with progress.ticking():
+            hook_url = await parts.enter_async_context(_hook(example, folder))
+            stack = await parts.enter_async_context(ground.stack(reconcilers=2))
             await _install_example(ground.cluster, example, hook_url=hook_url)
-            progress.done("serving, the example's controller installed")
-            yield World(ground=ground, stack=stack)
+        progress.done("Metaloop ready, the example's controller installed")
+        yield World(ground=ground, stack=stack)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
 from metaloop.devkit.processes import Daemon
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, ApiRefused
-from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story, expect_settled
 
@@ -26,6 +26,8 @@ _PLACE = "place"
 _LARGEST_COUNT = 4
 _CHILD_SHARE = 0.3
 """The share of changes that are deletions of children behind the controller's back."""
+_CALM_SECONDS = 2.0
+"""How long what has converged has to stay so: a holder that was stalled may still mean to write."""
 _SLOWEST_HOOK_SECONDS = 0.1
 _LONGEST_STALL_SECONDS = 7.0
 """Longer than a lease lives, so that stalled holders are overtaken."""
@@ -86,6 +88,7 @@ class Chaos:
         calmed = time.monotonic()
         await eventually(self._converged, within_seconds=self._options.converged_seconds)
         self.report.converged_after_seconds = time.monotonic() - calmed
+        await steadily(self._converged, for_seconds=_CALM_SECONDS)
         self.report.hook_calls = len(self._story.calls())
         self.report.overlaps = [str(overlap) for overlap in self._story.lab.webhook.overlaps]
         return self.report

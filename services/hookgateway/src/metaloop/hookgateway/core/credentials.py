@@ -11,7 +11,8 @@ from typing import Final, TypeAlias
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.unstructured import child_object, strings
 from metaloop.hookgateway.core.clean import NO_SECRETS, Secrets
-from metaloop.hookgateway.core.connection import Connection, KeyOf, Kind, Referent, Token, UserPassword
+from metaloop.hookgateway.core.connection import KeyOf, Kind, Referent, Token, UserPassword
+from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.errors import CredentialsInvalid, CredentialsUnavailable
 
 Contents: TypeAlias = Mapping[Referent, Mapping[str, bytes]]
@@ -39,11 +40,12 @@ class Credentials:
 NO_CREDENTIALS: Final = Credentials()
 
 
-def credentials_from(connection: Connection, contents: Contents) -> Credentials:
-    """The connection's credentials, from what the Secrets and ConfigMaps that it names hold now.
+def credentials_from(endpoint: Endpoint, contents: Contents) -> Credentials:
+    """An endpoint's credentials, from what the Secrets and ConfigMaps that its connection names hold now.
 
     Raises CredentialsUnavailable where an object or key is missing, CredentialsInvalid where a value can't serve.
     """
+    connection = endpoint.connection
     certificate = connection.client_certificate
     header, confidential = _header(connection.authorization, contents)
     return Credentials(
@@ -51,7 +53,7 @@ def credentials_from(connection: Connection, contents: Contents) -> Credentials:
         ca_pem=_ca_pem(connection.ca_bundle, contents),
         certificate_pem=b"" if certificate is None else _value(certificate.certificate, contents),
         private_key_pem=b"" if certificate is None else _value(certificate.private_key, contents),
-        secrets=Secrets.of(confidential),
+        secrets=Secrets.of((*confidential, *endpoint.confidential)),
     )
 
 

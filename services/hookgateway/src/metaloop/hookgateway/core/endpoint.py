@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from metaloop.common.api import fields
 from metaloop.common.errors import InvalidSpec
@@ -12,6 +12,9 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects.unstructured import text
 from metaloop.hookgateway.core.address import is_literal
 from metaloop.hookgateway.core.connection import PLAIN, Connection, parse_connection, sets_connection
+
+SECRET_LENGTH: Final = 6
+"""Shorter values in a URL's query are no secrets, but words like `true` and `prod` that messages may need."""
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -32,6 +35,12 @@ class Endpoint:
     def label(self) -> str:
         """The URL as logs and metrics may show it: without its query, where people put tokens."""
         return self.url.partition("?")[0]
+
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """What of the URL must not be seen in what a webhook echoes: its query, and each value there that is long enough for a secret."""
+        query = self.url.partition("?")[2]
+        return (query, *(value for _, value in parse_qsl(query) if len(value) >= SECRET_LENGTH)) if query else ()
 
 
 def resolve(webhook: JsonObject, endpoint_configs: Sequence[JsonObject]) -> Endpoint:

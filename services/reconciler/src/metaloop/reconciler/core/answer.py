@@ -8,9 +8,11 @@ Rules
     3. Each child is an object with a kind; the rest of it is free-form.
     4. Strictly read, an unknown or repeated key of the answer itself makes it none; loosely read, unknown keys are only named, so that the shell can log them.
     5. Nesting is bounded: what could not be written again isn't accepted.
+    6. A whole number is an integer, however it is written: 2.0 and 2e0 are what some languages make of 2, and no API server takes them for one.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +23,9 @@ from metaloop.reconciler.core.model import Answer
 KEYS: Final = frozenset({"status", "children", "resyncAfterSeconds", "finalized"})
 MAX_NESTING: Final = 128
 """Far more than any kind has, and half of what the JSON writer takes: what is stored comes back inside of a request."""
+
+_WHOLE_FLOAT: Final = re.compile(rb"[:,\[]\s*-?[0-9][0-9.]*?(?:\.0|[eE])")
+_EXACT_BELOW: Final = 2.0**53
 
 
 def sync_answer(body: bytes, *, is_strict: bool) -> Answer:
@@ -50,7 +55,20 @@ def _object_in(body: bytes) -> JsonObject:
         raise InvalidAnswer("", f"the response body must be a JSON object, not {_type_name(raw)}")
     if body.count(b"{") + body.count(b"[") > MAX_NESTING and _is_deeper_than(MAX_NESTING, raw):
         raise InvalidAnswer("", f"the response body is nested more than {MAX_NESTING} levels deep")
-    return raw
+    # Most bodies have no such number, which the pattern tells faster than a walk; it may find one in a string, and costs that walk.
+    return _object_with_whole_numbers(raw) if _WHOLE_FLOAT.search(body) else raw
+
+
+def _object_with_whole_numbers(obj: JsonObject) -> JsonObject:
+    return {key: _with_whole_numbers(value) for key, value in obj.items()}
+
+
+def _with_whole_numbers(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return _object_with_whole_numbers(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_BELOW else value
 
 
 def _is_deeper_than(levels: int, value: JsonValue) -> bool:

@@ -71,11 +71,6 @@ def applied_to(observed: JsonObject, desired: JsonObject) -> Applied:
     )
 
 
-def remembering(observed: JsonObject, desired: JsonObject) -> JsonObject:
-    """`observed` with nothing changed but the annotation, which remembers `desired`."""
-    return _annotated(observed, _encoded(without_echo(desired)))
-
-
 def without_echo(desired: JsonObject) -> JsonObject:
     """`desired` without our annotation and without values that only the API server can have given it (rule 2)."""
     metadata = unstructured.metadata(desired)

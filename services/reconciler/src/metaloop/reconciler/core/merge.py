@@ -9,7 +9,7 @@ Rules
     3. What neither the last answer nor this one speaks of stays as it is observed.
     4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Any other list is
        replaced whole, except that while the hook's list has not changed and has as many elements as the observed one, element merges with element:
-       what the API server put into them by default is then no difference.
+       what the API server put into them by default is then no difference. Elements that only a cluster itself appends (`_is_appended`) don't count.
     5. A desired null takes back, and wishes for nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
        the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
        Where nothing is observed there is nothing to take back.
@@ -19,7 +19,7 @@ Rules
 
 from typing import Final
 
-from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.listmap import Fields, by_key, key_fields
 
@@ -78,9 +78,21 @@ def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonV
         return _merge_maps(observed, before, desired, fields=fields)
     if same(observed, desired):
         return observed
-    if len(observed) == len(desired) and same(last, desired):
-        return _identical_if_unchanged(list(map(merge, observed, desired, desired)), observed)
+    if same(last, desired):
+        return _merge_elements(observed, desired)
     return desired
+
+
+def _merge_elements(observed: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
+    wanted = iter(desired)
+    if len(observed) - sum(map(_is_appended, observed)) != len(desired):
+        return desired
+    return _identical_if_unchanged([each if _is_appended(each) else merge(each, (d := next(wanted)), d) for each in observed], observed)
+
+
+def _is_appended(element: JsonValue) -> bool:
+    """Whether an admission plugin of every cluster put this into a list: the tolerations of node conditions that each Pod gets."""
+    return is_object(element) and str(element.get("key")).startswith("node.kubernetes.io/")
 
 
 def _merge_maps(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields) -> list[JsonValue]:

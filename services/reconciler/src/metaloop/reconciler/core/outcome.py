@@ -40,6 +40,12 @@ _OUTCOMES: Final[tuple[tuple[type[MetaloopError], Result, Audience], ...]] = (
     (LeaseLost, "retry", "nobody"),
     (MetaloopError, "retry", "parent"),
 )
+_PLACES: Final[dict[type[MetaloopError], str]] = {
+    # Whose the field is that these three name.
+    InvalidSpec: "in the controller: ",
+    InvalidParent: "in the parent: ",
+    InvalidAnswer: "in the hook's answer: ",
+}
 
 
 def outcome_of(failure: MetaloopError | None) -> Outcome:
@@ -51,7 +57,7 @@ def outcome_of(failure: MetaloopError | None) -> Outcome:
     return Outcome(
         result=_final(grave, result),
         reason=grave.reason if isinstance(grave, HookFailed) else type(grave).__name__,
-        message=str(failure),
+        message=f"{_PLACES.get(type(failure), '')}{failure}",
         after_seconds=grave.after_seconds if isinstance(grave, HookThrottled) else None,
         audience=audience,
     )

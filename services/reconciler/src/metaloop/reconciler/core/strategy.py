@@ -31,7 +31,7 @@ _WHEN_CHANGED: Final[dict[UpdateMethod, Callable[[Drifted], Replacement]]] = {
     "OnDelete": _leave,
     "Recreate": _recreate,
     "InPlace": _update,
-    # One at a time is the rollout's to decide, by handing over the children whose turn it is.
+    # Without revisions of the parent there is nothing to roll between: all at once.
     "RollingRecreate": _recreate,
     "RollingInPlace": _update,
 }

@@ -50,6 +50,10 @@ class Adopters:
         if not self._buckets[bucket]:
             del self._buckets[bucket]
 
+    def selector_of(self, parent: ObjectKey) -> Selector | None:
+        """What `parent` is found by; None where it isn't, and so adopts nothing."""
+        return self._selectors.get(parent)
+
     def matching(self, namespace: str, labels: Mapping[str, str]) -> Iterator[ObjectKey]:
         """The parents whose selectors match an orphan in `namespace` with these labels: its neighbours, and cluster-scoped ones."""
         for space in {namespace, ""}:

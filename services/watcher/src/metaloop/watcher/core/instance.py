@@ -9,7 +9,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import ControllerRef
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector, parse_selector
 from metaloop.watcher.core.adopters import Adopters
 from metaloop.watcher.core.event import Change
@@ -77,7 +77,7 @@ def concerned_by_child(instance: Instance, change: Change, parents: Objects) -> 
     new_owner = change.new.owner if change.new else None
     if new_owner is not None:
         yield from _owner(instance, new_owner, change.key, parents)
-    elif change.new is not None:
+    elif change.new is not None and not change.new.is_deleting:
         yield from instance.adopters.matching(change.key[0], change.new.labels)
     if old_owner is not None and (new_owner is None or new_owner.uid != old_owner.uid):
         yield from _owner(instance, old_owner, change.key, parents)
@@ -91,8 +91,3 @@ def _owner(instance: Instance, owner: ControllerRef, child: ObjectKey, parents: 
     record = parents.get(key)
     if record is not None and record.uid == owner.uid and instance.serves(record):
         yield key
-
-
-def missing_resources(instance: Instance, served: Mapping[ResourceId, ResourceInfo]) -> list[ResourceId]:
-    """What the controller names and the API server doesn't serve (any more)."""
-    return [info.id for info in instance.resources if info.id not in served]

@@ -18,6 +18,8 @@ ObjectKey: TypeAlias = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_LONGEST_VERSION = 20
+"""Digits of the largest number with 64 bits, which versions are."""
 _REMEMBERED = 4096
 """How many owners and label sets are remembered to be shared: siblings come one after another, in lists as in bursts."""
 
@@ -36,6 +38,12 @@ class Record:
     owner: ControllerRef | None
     finalizers: tuple[str, ...]
     is_deleting: bool
+
+    def is_same_version_as(self, other: "Record") -> bool:
+        """Whether both are the same object at the same version; versions that are no numbers say nothing, so there the content decides."""
+        if self.resource_version != other.resource_version or self.uid != other.uid:
+            return False
+        return bool(self.resource_version) or self.raw == other.raw
 
     def parse(self) -> JsonObject:
         """The object, as JSON that is nobody else's."""
@@ -81,4 +89,4 @@ def _shared_owner(owner: ControllerRef) -> ControllerRef:
 
 def version_number(text: str) -> int:
     """A resourceVersion as a number; 0 for what is none."""
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_VERSION else 0

@@ -1,6 +1,6 @@
 """Which resources the installed controllers want watched, and the start/stop difference; what a controller still waits for."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from metaloop.common.api.composite import CompositeController
@@ -10,10 +10,10 @@ from metaloop.watcher.core.instance import Instance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Which watches to start, and which to stop."""
+    """Which watches to stop, and then which to start."""
 
-    start: tuple[ResourceInfo, ...]
     stop: tuple[ResourceId, ...]
+    start: tuple[ResourceInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,16 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Unservable:
-    """A controller that can't run as it is; `reason` is an event's reason."""
+class NoStatus:
+    """A controller that can't run as it is: its parents have nowhere to put a status."""
 
-    reason: str
-    message: str
+    parent: ResourceId
+
+    def __str__(self) -> str:
+        return f"parent resource {self.parent} does not have subresource 'Status' enabled"
 
 
-def instance_of(controller: CompositeController, served: Mapping[ResourceId, ResourceInfo]) -> Instance | Waiting | Unservable:
+def instance_of(controller: CompositeController, served: Mapping[ResourceId, ResourceInfo]) -> Instance | Waiting | NoStatus:
     """The instance that would serve `controller`, or why there can't be one now (specification §3.1)."""
     wanted = (controller.parent.resource, *(rule.resource for rule in controller.children))
     missing = tuple(resource for resource in wanted if resource not in served)
@@ -42,14 +44,17 @@ def instance_of(controller: CompositeController, served: Mapping[ResourceId, Res
         return Waiting(missing)
     parent = served[controller.parent.resource]
     if not parent.has_status:
-        return Unservable("SyncError", f"parent resource {parent.id} does not have subresource 'Status' enabled")
+        return NoStatus(parent.id)
     return Instance(controller=controller, parent=parent, children=tuple(served[rule.resource] for rule in controller.children))
 
 
-def difference(instances: Iterable[Instance], watched: Collection[ResourceId]) -> Difference:
-    """What to start and stop so that exactly the resources of `instances` are watched, each once."""
+def is_another_kind(one: ResourceInfo, other: ResourceInfo) -> bool:
+    """Whether a resource was replaced by another of the same name: what was seen of the one says nothing of the other."""
+    return (one.kind, one.namespaced) != (other.kind, other.namespaced)
+
+
+def difference(instances: Iterable[Instance], watched: Mapping[ResourceId, ResourceInfo]) -> Difference:
+    """What to stop and start so that exactly the resources of `instances` are watched, each once and as they are now."""
     wanted = {info.id: info for instance in instances for info in instance.resources}
-    return Difference(
-        start=tuple(info for resource, info in wanted.items() if resource not in watched),
-        stop=tuple(resource for resource in watched if resource not in wanted),
-    )
+    stop = tuple(id_ for id_, info in watched.items() if id_ not in wanted or is_another_kind(info, wanted[id_]))
+    return Difference(stop=stop, start=tuple(info for id_, info in wanted.items() if id_ not in watched or id_ in stop))

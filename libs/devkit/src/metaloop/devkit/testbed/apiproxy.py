@@ -1,0 +1,196 @@
+"""A proxy before a real API server that does what networks and servers do on bad days: delay, cut, end, expire, freeze, refuse."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.ports import LOOPBACK
+
+_LINE_BYTES = 64 * 1024 * 1024
+_HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+_EXPIRED = {"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "code": 410, "reason": "Expired", "message": "too old"}}
+
+
+class WatchFault(Enum):
+    """What may happen to the open watches."""
+
+    END = "end"
+    """They end in good order, as the server ends them every few minutes."""
+    CUT = "cut"
+    """Their connections break."""
+    CUT_WITHIN_A_LINE = "cut within a line"
+    """The same in the middle of the next event."""
+    EXPIRE = "expire"
+    """They say that the version is too old."""
+    GARBLE = "garble"
+    """The next event of each is unreadable, and so is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, as it came."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether it asked for a watch."""
+        return "watch" in self.query
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it asked for everything, in either way."""
+        return self.method == "GET" and ("sendInitialEvents" in self.query or "limit" in self.query)
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """One open watch; `fault` is what is to happen to it."""
+
+    path: str
+    lines: asyncio.Queue[tuple[float, bytes | None]] = field(default_factory=asyncio.Queue[tuple[float, bytes | None]])
+    """What the server said, each with the time when it is to be told; None at its end."""
+    fault: WatchFault | None = None
+
+
+class ApiProxy:
+    """The proxy; each attribute and method is one kind of bad day."""
+
+    def __init__(self, upstream: aiohttp.ClientSession) -> None:
+        self.asked: list[Asked] = []
+        self.watch_delay_seconds = 0.0
+        """How long each event is on its way."""
+        self.refusals: dict[str, int] = {}
+        """The status that is answered to every request whose path holds a key."""
+        self.kubeconfig_path = Path()
+        self._upstream = upstream
+        self._watches: set[_Watch] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    @staticmethod
+    @asynccontextmanager
+    async def before(plane: ControlPlane, folder: Path) -> AsyncIterator["ApiProxy"]:
+        """A proxy before the API server of a control plane, for as long as the block lasts; it speaks as the administrator."""
+        tls = ssl.create_default_context(cafile=plane.ca_path)
+        async with aiohttp.ClientSession(
+            plane.server_url,
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0),
+            headers={"Authorization": f"Bearer {plane.admin_token}"},
+            timeout=aiohttp.ClientTimeout(total=None),
+            read_bufsize=_LINE_BYTES,
+            auto_decompress=False,
+        ) as upstream:
+            proxy = ApiProxy(upstream)
+            app = web.Application(client_max_size=_LINE_BYTES)
+            app.router.add_route("*", "/{tail:.*}", proxy._serve)
+            runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+            await runner.setup()
+            try:
+                await web.TCPSite(runner, LOOPBACK, 0).start()
+                proxy.kubeconfig_path = _kubeconfig(folder, f"http://{LOOPBACK}:{runner.addresses[0][1]}")
+                yield proxy
+            finally:
+                proxy.thaw()
+                await runner.cleanup()
+
+    def break_watches(self, fault: WatchFault, *, of: str = "") -> int:
+        """Have something happen to all open watches whose path holds `of`; how many those are."""
+        chosen = [watch for watch in self._watches if of in watch.path]
+        for watch in chosen:
+            watch.fault = fault
+            if fault in {WatchFault.END, WatchFault.CUT, WatchFault.EXPIRE}:
+                watch.lines.put_nowait((0.0, b""))
+        return len(chosen)
+
+    def freeze(self) -> None:
+        """Let nothing pass any more, neither way, while connections stay open."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Let everything pass again."""
+        self._flows.set()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        asked = Asked(request.method, request.path, dict(request.query))
+        self.asked.append(asked)
+        body = await request.read()
+        await self._flows.wait()
+        code = next((code for part, code in self.refusals.items() if part in request.path), 0)
+        if code:
+            return web.json_response({"kind": "Status", "code": code, "message": "a bad day"}, status=code)
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
+        async with self._upstream.request(request.method, request.rel_url, data=body or None, headers=headers) as answer:
+            if asked.is_watch and answer.status == 200:
+                return await self._relay_watch(request, answer)
+            content = await answer.read()
+            await self._flows.wait()
+            return web.Response(status=answer.status, body=content, headers={"Content-Type": answer.headers.get("Content-Type", "")})
+
+    async def _relay_watch(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        watch = _Watch(request.path)
+        self._watches.add(watch)
+        reading = asyncio.create_task(self._read(watch, answer))
+        try:
+            await self._tell(watch, response, request)
+        finally:
+            self._watches.discard(watch)
+            reading.cancel()
+        return response
+
+    async def _read(self, watch: _Watch, answer: aiohttp.ClientResponse) -> None:
+        async for line in answer.content:
+            watch.lines.put_nowait((asyncio.get_running_loop().time() + self.watch_delay_seconds, line))
+        watch.lines.put_nowait((0.0, None))
+
+    async def _tell(self, watch: _Watch, response: web.StreamResponse, request: web.Request) -> None:
+        """Hand on what the server says until it, or a fault, ends the watch."""
+        while True:
+            due, line = await watch.lines.get()
+            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+            await self._flows.wait()
+            match watch.fault:
+                case None if line is None:
+                    return
+                case None:
+                    await response.write(line or b"")
+                case WatchFault.GARBLE if line:
+                    watch.fault = None
+                    await response.write(b'{"type":"MOD\xff\n')
+                case WatchFault.GARBLE | WatchFault.END:
+                    return
+                case WatchFault.EXPIRE:
+                    await response.write(json.dumps(_EXPIRED).encode() + b"\n")
+                    return
+                case WatchFault.CUT | WatchFault.CUT_WITHIN_A_LINE:
+                    await response.write((line or b"")[: len(line or b"") // 2])
+                    if request.transport is not None:
+                        request.transport.abort()
+                    return
+
+
+def _kubeconfig(folder: Path, server_url: str) -> Path:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "proxy", "cluster": {"server": server_url}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "nobody"}}],
+        "current-context": "proxy",
+    }
+    path = folder / "proxy.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path

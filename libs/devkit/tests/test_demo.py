@@ -1,0 +1,28 @@
+"""The demo as a user runs it, from the first line to the summary."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+METALOOP = Path(sys.executable).with_name("metaloop")
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_the_demo_tells_its_story_to_a_good_end() -> None:
+    result = subprocess.run([METALOOP, "demo"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 0, result.stderr
+    scenes = [line for line in result.stdout.splitlines() if line.endswith(" ...")]
+    assert len(scenes) == 5
+    assert "19 parents, 57 children, all as they should be" in result.stdout
+
+
+def test_a_folder_without_an_example_is_a_clear_failure(tmp_path: Path) -> None:
+    result = subprocess.run([METALOOP, "demo"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 1
+    assert "there is no example in examples/hello" in result.stderr

@@ -1,0 +1,87 @@
+"""The gateway as a process of its own, and a way to call it over HTTP."""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from driving import target
+
+from metaloop.common.hooks.call import PARENT_HEADER, PATH, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_from_wire
+from metaloop.common.json import JsonObject
+from metaloop.devkit.ports import free_port
+
+
+@dataclass(slots=True)
+class GatewayProcess:
+    """A running gateway process."""
+
+    process: asyncio.subprocess.Process
+    client: httpx.AsyncClient
+    log_file: Path
+    token: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def post(self, webhook: JsonObject | str, *, body: bytes = b"{}", **headers: str) -> httpx.Response:
+        """The gateway's response to one call."""
+        raw: JsonObject = {"url": webhook} if isinstance(webhook, str) else webhook
+        return await self.client.post(
+            PATH, content=body, headers={TARGET_HEADER: target(raw), PARENT_HEADER: "parent-1", **self.headers, **headers}
+        )
+
+    async def ask(self, webhook: JsonObject | str) -> Verdict:
+        """The verdict on one call."""
+        response = await self.post(webhook)
+        assert response.status_code == 200, response.text
+        return verdict_from_wire(response.headers[VERDICT_HEADER], response.content)
+
+    async def stopped(self) -> int:
+        """Its exit status after a SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        return await self.process.wait()
+
+    @property
+    def log(self) -> str:
+        """What it has logged so far."""
+        return self.log_file.read_text()
+
+
+@asynccontextmanager
+async def gateway_process(port: int = 0, *, tls: httpx.AsyncClient | None = None, **settings: str) -> AsyncIterator[GatewayProcess]:
+    """A gateway process with these settings, until the scope ends."""
+    port = port or free_port()
+    environment = {"KUBECONFIG": "/nowhere", "METALOOP_PORT": str(port)} | {
+        f"METALOOP_{name.upper()}": value for name, value in settings.items()
+    }
+    client = tls or httpx.AsyncClient(trust_env=False)
+    client.base_url = httpx.URL(f"{'http' if tls is None else 'https'}://localhost:{port}")
+    client.timeout = httpx.Timeout(20)
+    with tempfile.NamedTemporaryFile() as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "metaloop.hookgateway", stderr=log, env=os.environ | environment
+        )
+        try:
+            async with client:
+                await _until_started(process, Path(log.name))
+                yield GatewayProcess(process, client, Path(log.name))
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def _until_started(process: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(20):
+        while not _has_started(log):
+            assert process.returncode is None, f"ended with status {process.returncode}"
+            await asyncio.sleep(0.05)
+
+
+def _has_started(log: Path) -> bool:
+    return "service.started" in log.read_text()

@@ -1,0 +1,129 @@
+"""Secrets and ConfigMaps followed in a real cluster, with no more permission than their names."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.errors import Forbidden
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.assets import ensure
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.workdir import run_folder
+from metaloop.hookgateway.core.connection import Referent
+from metaloop.hookgateway.follow import following
+
+pytestmark = pytest.mark.e2e
+
+RBAC = "rbac.authorization.k8s.io/v1"
+SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
+CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
+ACCOUNTS = ResourceInfo(api_version="v1", resource="serviceaccounts", kind="ServiceAccount", namespaced=True)
+ROLES = ResourceInfo(api_version=RBAC, resource="roles", kind="Role", namespaced=True)
+BINDINGS = ResourceInfo(api_version=RBAC, resource="rolebindings", kind="RoleBinding", namespaced=True)
+
+
+@pytest.fixture(scope="module")
+def workdir() -> Iterator[Path]:
+    with run_folder() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.start(await ensure(), workdir) as plane:
+        yield plane
+
+
+@pytest_asyncio.fixture
+async def admin(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with KubeClient.connect(str(plane.kubeconfig_path)) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def namespace(admin: KubeClient) -> str:
+    return unstructured.name(await admin.create(NAMESPACES, {"metadata": {"generateName": "hooks-"}}))
+
+
+@pytest_asyncio.fixture
+async def gateway(plane: ControlPlane, admin: KubeClient, namespace: str, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    """A client with the gateway's own service account, which may do nothing yet."""
+    await admin.create(ACCOUNTS, {"metadata": {"name": "gateway", "namespace": namespace}})
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/gateway/token"
+    asked: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = loads(await admin.request("POST", path, body=dumps(asked)))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(_kubeconfig(plane, answer["status"]["token"]))
+    async with KubeClient.connect(str(kubeconfig)) as client:
+        yield client
+
+
+def _kubeconfig(plane: ControlPlane, token: str) -> bytes:
+    return dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": plane.server_url, "certificate-authority": str(plane.ca_path)}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+
+
+async def permit(admin: KubeClient, namespace: str, *, resource: str, name: str) -> None:
+    """Let the gateway list and watch this one object."""
+    rule: JsonObject = {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": ["list", "watch"]}
+    subject: JsonObject = {"kind": "ServiceAccount", "name": "gateway", "namespace": namespace}
+    metadata: JsonObject = {"name": f"{resource}-{name}", "namespace": namespace}
+    await admin.create(ROLES, {"metadata": metadata, "rules": [rule]})
+    reference: JsonObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": f"{resource}-{name}"}
+    await admin.create(BINDINGS, {"metadata": metadata, "subjects": [subject], "roleRef": reference})
+
+
+def secret(namespace: str, name: str, **values: str) -> JsonObject:
+    data: JsonObject = {key: b64encode(value.encode()).decode() for key, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+async def test_secret_is_followed_through_its_life(admin: KubeClient, gateway: KubeClient, namespace: str):
+    await permit(admin, namespace, resource="secrets", name="auth")
+    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "auth"))) as states:
+        assert await anext(states) is None
+
+        await admin.create(SECRETS, secret(namespace, "auth", token="one"))
+        assert await anext(states) == {"token": b"one"}
+
+        await admin.create(SECRETS, secret(namespace, "another", token="two"))
+        replaced = await admin.replace(SECRETS, secret(namespace, "auth", token="three"))
+        assert await anext(states) == {"token": b"three"}
+
+        await admin.delete(SECRETS, namespace, "auth", uid=unstructured.uid(replaced))
+        assert await anext(states) is None
+
+
+async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, gateway: KubeClient, namespace: str):
+    await permit(admin, namespace, resource="configmaps", name="roots")
+    metadata: JsonObject = {"name": "roots", "namespace": namespace}
+    await admin.create(CONFIG_MAPS, {"metadata": metadata, "data": {"ca.crt": "PEM"}, "binaryData": {"bin": "AAE="}})
+
+    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("ConfigMap", namespace, "roots"))) as states:
+        assert await anext(states) == {"ca.crt": b"PEM", "bin": b"\0\1"}
+
+
+async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, gateway: KubeClient, namespace: str):
+    await permit(admin, namespace, resource="secrets", name="auth")
+    await admin.create(SECRETS, secret(namespace, "other", token="one"))
+
+    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "other"))) as states:
+        with pytest.raises(Forbidden, match="gateway"):
+            await anext(states)

@@ -1,0 +1,176 @@
+"""The gateway as a whole: a process that is called over HTTP, and ends when it is told to."""
+
+import asyncio
+import ssl
+import tempfile
+from pathlib import Path
+
+import httpx
+import pytest
+from process import gateway_process
+from webserver import Line, Request, answers, never_answers, response, serving
+
+from metaloop.common.hooks.call import PATH, TARGET_HEADER, VERDICT_HEADER, Accepted, Rejected
+from metaloop.devkit.certs import Authority
+from metaloop.devkit.ports import free_port
+
+OK = Accepted(body=b"{}")
+
+
+async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict():
+    async with serving(answers(200, b'{"a": 1.0}')) as hook, gateway_process() as gateway:
+        response = await gateway.post(hook.url(), body=b'{"parent": {}}')
+
+    assert (response.status_code, response.headers[VERDICT_HEADER], response.content) == (200, "accepted", b'{"a": 1.0}')
+    assert hook.requests[0].body == b'{"parent": {}}'
+
+
+async def test_what_the_reconciler_gets_wrong_is_answered_by_status():
+    async with gateway_process(gateway_token="letmein", max_request_bytes="100") as gateway:
+        wrong = [
+            await gateway.post("http://hooks/"),
+            await gateway.post("http://hooks/", Authorization="Bearer letmeout"),
+            await gateway.client.post(PATH, headers={"Authorization": "Bearer letmein"}),
+            await gateway.client.post(PATH, headers={"Authorization": "Bearer letmein", TARGET_HEADER: "{"}),
+            await gateway.post("http://hooks/", body=b"x" * 101, Authorization="Bearer letmein"),
+        ]
+        by_method = await gateway.client.get(PATH)
+
+    assert [response.status_code for response in wrong] == [401, 401, 422, 422, 413]
+    assert by_method.status_code == 405
+
+
+async def test_what_the_controllers_author_gets_wrong_is_rejected():
+    async with gateway_process() as gateway:
+        verdict = await gateway.ask("file:///etc/passwd")
+
+    assert verdict == Rejected(
+        reason="EndpointInvalid", message="hooks.sync: webhook.url: must be an http or https URL, not file", retryable=False
+    )
+
+
+async def test_reconcilers_that_show_the_token_are_served():
+    async with serving(answers(200)) as hook, gateway_process(gateway_token="letmein") as gateway:
+        gateway.headers["Authorization"] = "Bearer letmein"
+
+        assert await gateway.ask(hook.url()) == OK
+    assert "authorization" not in hook.requests[0].headers
+
+
+async def test_call_ends_at_once_when_its_caller_goes_away():
+    """A reconciler that was killed loses its lease, and the next one may call the same hook: never two calls for one parent."""
+    async with serving(never_answers) as hook, gateway_process() as gateway:
+        caller = asyncio.create_task(gateway.post(hook.url()))
+        await hook.until(lambda it: it.in_work == 1)
+
+        caller.cancel()
+
+        async with asyncio.timeout(1):
+            await hook.until(lambda it: it.open_connections == 0)
+
+
+async def test_caller_that_goes_away_while_still_sending_leaves_nothing_behind():
+    async with serving(answers(200)) as hook, gateway_process() as gateway:
+        _, writer = await asyncio.open_connection("localhost", gateway.client.base_url.port)
+        writer.write(b"POST /v1/call HTTP/1.1\r\nHost: gateway\r\nContent-Length: 1000\r\n\r\nhalf")
+        await writer.drain()
+        writer.close()
+
+        assert await gateway.ask(hook.url()) == OK
+        assert await gateway.stopped() == 0
+
+
+async def test_calls_in_flight_are_finished_before_the_end_and_new_ones_refused():
+    goes_on = asyncio.Event()
+
+    async def waits(_: Request, line: Line) -> None:
+        await goes_on.wait()
+        await line.send(response(200))
+
+    async with serving(waits) as hook, gateway_process() as gateway:
+        in_flight = asyncio.create_task(gateway.ask(hook.url()))
+        await hook.until(lambda it: it.in_work == 1)
+        ending = asyncio.create_task(gateway.stopped())
+        async with asyncio.timeout(5):
+            while (refused := await gateway.post(hook.url("/other"))).status_code != 503:
+                pass
+        goes_on.set()
+
+        assert refused.text == "draining: call another gateway"
+        assert await in_flight == OK
+        assert await ending == 0
+
+
+async def test_call_that_does_not_finish_in_time_is_ended_and_its_caller_sent_elsewhere():
+    async with serving(never_answers) as hook, gateway_process() as gateway:
+        in_flight = asyncio.create_task(gateway.post(hook.url()))
+        await hook.until(lambda it: it.in_work == 1)
+
+        assert await gateway.stopped() == 0
+
+        response = await in_flight
+        assert (response.status_code, response.text) == (503, "ended: this gateway goes away")
+        await hook.until(lambda it: it.open_connections == 0)
+        assert "Traceback" not in gateway.log
+
+
+async def test_two_processes_share_a_port():
+    port = free_port()
+    async with (
+        serving(answers(200)) as hook,
+        gateway_process(port, reuse_port="true") as one,
+        gateway_process(port, reuse_port="true") as other,
+    ):
+        assert await one.ask(hook.url()) == OK
+        assert await one.stopped() == 0
+
+        async with httpx.AsyncClient(base_url=one.client.base_url, trust_env=False) as fresh:
+            other.client = fresh
+            assert await other.ask(hook.url()) == OK
+
+
+async def test_a_second_process_on_a_port_that_is_not_shared_fails():
+    port = free_port()
+    async with gateway_process(port) as first:
+        with pytest.raises(AssertionError, match="ended with status 1"):
+            async with gateway_process(port):
+                pass
+
+        assert (await first.client.get("/readyz")).is_success
+
+
+async def test_with_mutual_tls_only_reconcilers_with_a_certificate_are_served():
+    ours, theirs = Authority("ours"), Authority("theirs")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ours.serving("gateway", hosts=["localhost"]).write(folder / "server")
+        (folder / "ca.crt").write_bytes(ours.certificate_pem)
+        settings = {
+            "gateway_tls_cert_file": str(folder / "server.crt"),
+            "gateway_tls_key_file": str(folder / "server.key"),
+            "gateway_client_ca_file": str(folder / "ca.crt"),
+        }
+        with_certificate = _client(folder, trusts=ours, signed_by=ours)
+        async with serving(answers(200)) as hook, gateway_process(free_port(), tls=with_certificate, **settings) as gateway:
+            assert await gateway.ask(hook.url()) == OK
+
+            for stranger in (_client(folder, trusts=ours), _client(folder, trusts=ours, signed_by=theirs)):
+                async with stranger:
+                    with pytest.raises(httpx.TransportError):
+                        await stranger.get(f"{gateway.client.base_url}/readyz")
+
+
+def _client(folder: Path, *, trusts: Authority, signed_by: Authority | None = None) -> httpx.AsyncClient:
+    context = ssl.create_default_context(cadata=trusts.certificate_pem.decode())
+    if signed_by is not None:
+        signed_by.client("reconciler").write(folder / "client")
+        context.load_cert_chain(folder / "client.crt", folder / "client.key")
+    return httpx.AsyncClient(verify=context, trust_env=False)
+
+
+async def test_ignored_timeout_is_logged_once():
+    async with serving(answers(200)) as hook, gateway_process() as gateway:
+        for _ in range(3):
+            await gateway.ask({"url": hook.url(), "timeout": "0s"})
+
+        assert gateway.log.count("hook.timeout_ignored") == 1

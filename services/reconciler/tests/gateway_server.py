@@ -1,0 +1,49 @@
+"""A hook gateway that answers as a test says: a real HTTP server on loopback, speaking the real wire."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from metaloop.common.hooks import call
+
+
+@dataclass
+class GatewayServer:
+    """Answers every call alike, and keeps what it was sent."""
+
+    verdict: call.Verdict = field(default_factory=lambda: call.Accepted(body=b"{}"))
+    status: int = 200
+    breaks_off: bool = False
+    url: str = ""
+    headers: list[dict[str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Keeps the request and answers it."""
+        self.headers.append(dict(request.headers))
+        self.bodies.append(await request.read())
+        if self.breaks_off:
+            assert request.transport is not None
+            request.transport.abort()
+        if self.status != 200:
+            return web.Response(status=self.status, text="go away")
+        name, body = call.verdict_to_wire(self.verdict)
+        return web.Response(headers={call.VERDICT_HEADER: name}, body=body)
+
+
+@asynccontextmanager
+async def serving(gateway: GatewayServer) -> AsyncIterator[GatewayServer]:
+    """Serves it for as long as the block lasts."""
+    app = web.Application()
+    app.router.add_post(call.PATH, gateway.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        gateway.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield gateway
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,164 @@
+"""The call to the hook gateway, over real HTTP: what it is sent, and what its verdicts come to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from fake_hooks import OpenSlot
+from gateway_server import GatewayServer, serving
+from worlds import PARENT_UID, a_controller, a_parent, observed
+
+from metaloop.common.api.composite import parse_composite
+from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
+from metaloop.common.hooks import call
+from metaloop.common.json import JsonObject, loads
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.app import gateway_session
+from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.parent import selector_of
+from metaloop.reconciler.errors import HookFailed, HookThrottled
+from metaloop.reconciler.hook import HookCaller
+from metaloop.reconciler.settings import Settings
+from metaloop.reconciler.slots import Slots
+
+
+@pytest_asyncio.fixture
+async def gateway() -> AsyncIterator[GatewayServer]:
+    async with serving(GatewayServer()) as gateway:
+        yield gateway
+
+
+@pytest_asyncio.fixture
+async def hooks(gateway: GatewayServer) -> AsyncIterator[HookCaller]:
+    async with gateway_session(Settings()) as session:
+        yield HookCaller(session, gateway_url=gateway.url, token="open sesame")
+
+
+def world(controller: JsonObject) -> Observed:
+    """A parent without children, of this controller."""
+    parsed = parse_composite(controller)
+    parent = a_parent()
+    return Observed(controller=parsed, info=observed().info, parent=parent, selector=selector_of(parent, is_generated=False), groups=())
+
+
+async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
+    """What the hook of a controller answers."""
+    return await hooks.desired(world(controller or a_controller()), (), slot=OpenSlot())
+
+
+async def test_call_says_whom_to_ask_and_for_whom(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    [headers] = gateway.headers
+    assert loads(headers[call.TARGET_HEADER]) == {
+        "controller": {"kind": "CompositeController", "name": "things", "uid": "uid-of-controller"},
+        "hook": "sync",
+        "webhook": {"url": "http://hook.example/sync"},
+        "endpointConfigs": [],
+    }
+    assert (headers[call.PARENT_HEADER], headers[call.REVISION_HEADER]) == (PARENT_UID, "")
+    assert headers["Authorization"] == "Bearer open sesame"
+    assert headers["Content-Type"] == "application/json"
+
+
+async def test_body_is_the_webhooks_request(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    [body] = gateway.bodies
+    assert set(loads(body)) == {"controller", "parent", "children", "related", "finalizing"}
+
+
+async def test_edited_controller_is_called_and_shown_as_edited(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+    edited = a_controller(webhook={"url": "http://hook.example/new"})
+    edited["metadata"] = {"name": "things", "uid": "uid-of-controller", "resourceVersion": "8"}
+
+    await desired(hooks, edited)
+
+    assert loads(gateway.headers[1][call.TARGET_HEADER])["webhook"] == {"url": "http://hook.example/new"}
+    assert loads(gateway.bodies[1])["controller"] == edited
+
+
+@pytest.mark.parametrize("kind", [call.Accepted, call.NotModified])
+async def test_answer_of_the_webhook_is_read(gateway: GatewayServer, hooks: HookCaller, kind: type[call.Accepted | call.NotModified]):
+    gateway.verdict = kind(body=b'{"status": {"phase": "Ready"}}')
+
+    assert (await desired(hooks)).status == {"phase": "Ready"}
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("v1", False), ("v2", True)])
+async def test_answer_is_read_as_strictly_as_the_controller_says(
+    *, gateway: GatewayServer, hooks: HookCaller, version: str, is_refused: bool
+):
+    gateway.verdict = call.Accepted(body=b'{"childern": []}')
+
+    if is_refused:
+        with pytest.raises(InvalidAnswer):
+            await desired(hooks, a_controller(version=version))
+    else:
+        assert (await desired(hooks, a_controller(version=version))).unknown_keys == ("childern",)
+
+
+async def test_throttled_webhook_says_for_how_long(gateway: GatewayServer, hooks: HookCaller):
+    gateway.verdict = call.Throttled(after_seconds=7.0)
+
+    with pytest.raises(HookThrottled) as caught:
+        await desired(hooks)
+
+    assert caught.value.after_seconds == 7.0
+
+
+async def test_rejected_call_keeps_the_gateways_reason(gateway: GatewayServer, hooks: HookCaller):
+    gateway.verdict = call.Rejected(reason="TimedOut", message="no answer within 10 s", retryable=True)
+
+    with pytest.raises(HookFailed, match="sync hook: no answer within 10 s") as caught:
+        await desired(hooks)
+
+    assert (caught.value.reason, caught.value.retryable) == ("TimedOut", True)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(401, Unavailable), (422, InvalidSpec), (500, Unavailable), (503, Unavailable)])
+async def test_gateways_own_refusals(gateway: GatewayServer, hooks: HookCaller, status: int, expected: type[MetaloopError]):
+    gateway.status = status
+
+    with pytest.raises(expected, match="go away"):
+        await desired(hooks)
+
+
+async def test_broken_connection_is_an_outage(gateway: GatewayServer, hooks: HookCaller):
+    gateway.breaks_off = True
+
+    with pytest.raises(Unavailable, match="can't be reached"):
+        await desired(hooks)
+
+
+async def test_gateway_that_is_not_there_is_an_outage(gateway: GatewayServer):
+    port_nobody_has = "http://127.0.0.1:1"
+    async with gateway_session(Settings()) as session:
+        hooks = HookCaller(session, gateway_url=port_nobody_has, token="")
+
+        with pytest.raises(Unavailable, match="can't be reached"):
+            await desired(hooks)
+
+    assert gateway.bodies == []
+
+
+async def test_controller_without_a_sync_webhook_is_its_authors_fault(hooks: HookCaller):
+    parts = a_controller()
+    controller: JsonObject = {**parts, "spec": {**unstructured.child_object(parts, "spec"), "hooks": {"sync": {}}}}
+
+    with pytest.raises(InvalidSpec, match=r"spec\.hooks\.sync\.webhook"):
+        await desired(hooks, controller)
+
+
+async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hooks: HookCaller):
+    slots = Slots(active=1, total=10)
+    lent: list[int] = []
+    slots.on_room = lambda: lent.append(slots.waiting)
+
+    async with slots.new() as slot:
+        await hooks.desired(world(a_controller()), (), slot=slot)
+
+        assert lent == [1]
+        assert slots.waiting == 0
+    assert len(gateway.bodies) == 1

@@ -1,0 +1,75 @@
+"""An observation read into typed values, each version of a controller once."""
+
+import pytest
+from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, a_parent, config_map, granted, stored
+
+from metaloop.common.errors import InvalidParent, InvalidSpec, Unavailable
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.json import JsonObject
+from metaloop.reconciler.memo import LatestVersions
+from metaloop.reconciler.observe import Observer, key_of
+
+
+def test_candidates_stand_under_the_rule_they_belong_to():
+    child = stored(config_map())
+    seen = Observer().observed(granted(child, controller=a_controller(method="Recreate")).observation)
+
+    [group] = seen.groups
+    assert (group.info, group.method, group.objects) == (CONFIG_MAPS, "Recreate", (child,))
+
+
+def test_key_names_controller_and_parent():
+    assert key_of(granted().observation) == JobKey(ControllerId("CompositeController", "things"), THINGS.id, "default", "parent")
+
+
+def test_declared_resource_that_was_not_observed_is_no_empty_group():
+    controller = a_controller(children=(CONFIG_MAPS, DEPLOYMENTS))
+
+    with pytest.raises(Unavailable, match="apps/v1/deployments"):
+        Observer().observed(granted(controller=controller).observation)
+
+
+def test_controller_that_can_not_be_served_is_its_authors_fault():
+    with pytest.raises(InvalidSpec):
+        Observer().observed(granted(controller={**a_controller(), "spec": {}}).observation)
+
+
+def test_parent_without_selector_is_its_owners_fault():
+    with pytest.raises(InvalidParent):
+        Observer().observed(granted(parent=a_parent(spec={})).observation)
+
+
+def test_generated_selector_needs_none_of_the_parents():
+    seen = Observer().observed(granted(parent=a_parent(spec={}), controller=a_controller(generate_selector=True)).observation)
+
+    assert not seen.selector.is_empty
+
+
+def version(number: str, *, uid: str = "a") -> JsonObject:
+    """One version of an object."""
+    return {"metadata": {"uid": uid, "resourceVersion": number}}
+
+
+def test_one_version_is_made_something_of_once():
+    made: list[JsonObject] = []
+    memo = LatestVersions(lambda obj: made.append(obj) or len(made))
+
+    results = [memo.of(version("1")), memo.of(version("1")), memo.of(version("2")), memo.of(version("1", uid="b")), memo.of(version("2"))]
+
+    assert results == [1, 1, 2, 3, 2]
+
+
+def test_failure_to_make_something_is_not_remembered():
+    tries: list[JsonObject] = []
+
+    def make(obj: JsonObject) -> int:
+        tries.append(obj)
+        if len(tries) == 1:
+            raise InvalidSpec("spec", "is wrong")
+        return len(tries)
+
+    memo = LatestVersions(make)
+    with pytest.raises(InvalidSpec):
+        memo.of(version("1"))
+
+    assert memo.of(version("1")) == 2

@@ -1,0 +1,114 @@
+"""Writing a parent's status: with the version that was observed, and what comes after a conflict."""
+
+from typing import Any
+
+import pytest
+from fake_api import FakeApi
+from fake_hooks import FakeLease
+from worlds import THINGS, a_parent, group, observed
+
+from metaloop.common.errors import Conflict, LeaseLost
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.report import Write
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.status import StatusWriter
+
+READY: JsonObject = {"phase": "Ready"}
+STORED: JsonObject = {"phase": "Ready", "observedGeneration": 3}
+
+
+def world(api: FakeApi, **parts: Any) -> Observed:
+    """A parent that the API server holds, as it is now."""
+    return observed(group(), parent=api.put(THINGS, a_parent(**parts)))
+
+
+async def write(api: FakeApi, seen: Observed, answered: JsonObject | None = None) -> Write | None:
+    """Writes what the hook answered for a parent."""
+    return await StatusWriter(api).write(seen, READY if answered is None else answered, lease=FakeLease())
+
+
+async def test_status_is_written_without_a_read():
+    api = FakeApi()
+
+    written = await write(api, world(api))
+
+    assert dict(api.requests) == {"replace status": 1}
+    [parent] = api.all_of(THINGS)
+    assert parent["status"] == STORED
+    assert written is not None
+    assert (written.resource, written.name, written.resource_version) == (THINGS.id, "parent", str(api.version))
+
+
+async def test_status_that_is_stored_is_not_written():
+    api = FakeApi()
+
+    assert await write(api, world(api, status=STORED)) is None
+    assert dict(api.requests) == {}
+
+
+async def test_kind_without_status_subresource_has_none_written():
+    api = FakeApi()
+    bare = ResourceInfo(api_version=THINGS.api_version, resource=THINGS.resource, kind=THINGS.kind, namespaced=True, has_status=False)
+
+    assert await StatusWriter(api).write(observed(group(), info=bare), READY, lease=FakeLease()) is None
+    assert dict(api.requests) == {}
+
+
+async def test_parent_that_changed_meanwhile_gets_the_status_after_one_read():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(spec={"changed": True}))
+
+    await write(api, seen)
+
+    assert dict(api.requests) == {"replace status": 2, "get": 1}
+    [parent] = api.all_of(THINGS)
+    assert (parent["spec"], parent["status"]) == ({"changed": True}, STORED)
+
+
+async def test_status_that_somebody_else_wrote_meanwhile_is_not_written_again():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(status=STORED))
+
+    assert await write(api, seen) is None
+    assert dict(api.requests) == {"replace status": 1, "get": 1}
+
+
+async def test_parent_that_is_gone_needs_no_status():
+    api = FakeApi()
+    seen = world(api)
+    api.objects.clear()
+
+    assert await write(api, seen) is None
+
+
+async def test_namesake_of_the_parent_gets_no_status():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(uid="uid-of-a-namesake"))
+
+    assert await write(api, seen) is None
+    [parent] = api.all_of(THINGS)
+    assert "status" not in parent
+
+
+async def test_endless_conflicts_end_in_one():
+    api = FakeApi()
+    seen = world(api)
+    api.failing["replace status", "parent"] = Conflict("always")
+
+    with pytest.raises(Conflict):
+        await write(api, seen)
+
+    assert api.requests["replace status"] == 5
+
+
+async def test_lost_lease_writes_nothing():
+    api = FakeApi()
+
+    with pytest.raises(LeaseLost):
+        await StatusWriter(api).write(world(api), READY, lease=FakeLease(checks_left=0))
+
+    assert dict(api.requests) == {}

@@ -1,0 +1,55 @@
+"""How patient a reflector is, by how its watches end."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaloop.watcher.core.resume import Ending, Patience
+
+
+@pytest.mark.parametrize(
+    ("ending", "waits"),
+    [
+        (Ending.CLEAN, [0, 0, 0, 0.1, 0.2]),
+        (Ending.EXPIRED, [0, 0.1, 0.2, 0.4, 0.8]),
+        (Ending.UNREADABLE, [0, 0.1, 0.2, 0.4, 0.8]),
+        (Ending.BROKEN, [0.1, 0.2, 0.4, 0.8, 1.6]),
+        (Ending.REFUSED, [0.1, 0.2, 0.4, 0.8, 1.6]),
+    ],
+)
+def test_fruitless_ends_in_a_row_are_waited_out_longer_and_longer(ending: Ending, waits: list[float]):
+    patience = Patience()
+
+    assert [patience.after(ending, was_fruitful=False) for _ in waits] == waits
+
+
+@pytest.mark.parametrize(("ending", "longest"), [(Ending.BROKEN, 5.0), (Ending.REFUSED, 30.0), (Ending.CLEAN, 30.0)])
+def test_there_is_a_longest_wait(ending: Ending, longest: float):
+    patience = Patience()
+
+    assert [patience.after(ending, was_fruitful=False) for _ in range(1000)][-1] == longest
+
+
+@pytest.mark.parametrize("ending", [Ending.CLEAN, Ending.EXPIRED, Ending.UNREADABLE])
+def test_an_end_after_news_is_resumed_at_once_whatever_was_before(ending: Ending):
+    patience = Patience(fruitless=50)
+
+    assert patience.after(ending, was_fruitful=True) == 0
+
+
+def test_what_has_changed_is_tried_anew_without_the_old_patience():
+    patience = Patience(fruitless=50)
+
+    patience.forget()
+
+    assert patience.after(Ending.REFUSED, was_fruitful=False) == 0.1
+
+
+@given(st.lists(st.sampled_from(Ending), min_size=20, max_size=60))
+def test_no_sequence_of_fruitless_ends_is_a_hot_loop(endings: list[Ending]):
+    patience = Patience()
+
+    waits = [patience.after(ending, was_fruitful=False) for ending in endings]
+
+    assert all(wait > 0 for wait in waits[3:])
+    assert sum(waits) > 30

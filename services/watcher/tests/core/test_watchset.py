@@ -1,0 +1,70 @@
+"""What a controller needs to run, and which watches that makes."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of
+
+from ..objects import CONFIGMAPS, HELLOS, controller
+
+SERVED = {HELLOS.id: HELLOS, CONFIGMAPS.id: CONFIGMAPS}
+RESOURCES = [ResourceInfo(api_version="v1", resource=name, kind=name, namespaced=True, has_status=True) for name in "abcde"]
+
+
+def test_a_controller_whose_resources_are_served_can_run():
+    found = instance_of(controller(), SERVED)
+
+    assert isinstance(found, Instance)
+    assert found.resources == (HELLOS, CONFIGMAPS)
+
+
+def test_a_controller_waits_for_each_resource_that_is_missing():
+    found = instance_of(controller(), {})
+
+    assert found == Waiting((HELLOS.id, CONFIGMAPS.id))
+    assert "ex.io/v1/hellos, v1/configmaps" in str(found)
+
+
+def test_parents_without_status_subresource_cannot_be_served():
+    found = instance_of(controller(), {**SERVED, HELLOS.id: replace(HELLOS, has_status=False)})
+
+    assert found == NoStatus(HELLOS.id)
+    assert "does not have subresource 'Status' enabled" in str(found)
+
+
+infos = st.sampled_from(RESOURCES).flatmap(lambda info: st.sampled_from([info, replace(info, namespaced=False)]))
+instances = st.lists(infos, min_size=1, max_size=3, unique_by=lambda info: info.id).map(
+    lambda chosen: Instance(controller=controller(), parent=chosen[0], children=tuple(chosen[1:]))
+)
+
+
+@given(st.lists(instances, max_size=4), st.lists(infos, unique_by=lambda info: info.id))
+def test_after_stopping_and_starting_exactly_what_is_needed_is_watched_once(needed: list[Instance], watched: list[ResourceInfo]):
+    before: dict[ResourceId, ResourceInfo] = {info.id: info for info in watched}
+
+    plan = difference(needed, before)
+
+    after = [id_ for id_ in before if id_ not in plan.stop] + [info.id for info in plan.start]
+    assert sorted(after) == sorted({info.id for instance in needed for info in instance.resources})
+
+
+def test_a_resource_replaced_by_another_kind_is_watched_anew():
+    former = replace(HELLOS, namespaced=False)
+    needed = Instance(controller=controller(), parent=HELLOS, children=())
+
+    plan = difference([needed], {HELLOS.id: former})
+
+    assert plan.stop == (HELLOS.id,)
+    assert plan.start == (HELLOS,)
+
+
+def test_a_status_subresource_more_or_less_is_no_reason_to_list_anew():
+    needed = Instance(controller=controller(), parent=HELLOS, children=())
+
+    plan = difference([needed], {HELLOS.id: replace(HELLOS, has_status=False)})
+
+    assert (plan.stop, plan.start) == ((), ())

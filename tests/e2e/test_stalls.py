@@ -1,0 +1,40 @@
+"""A reconciler stalls in the middle of a sync for longer than its lease lives: others go on, and it changes nothing when it comes back."""
+
+import asyncio
+from collections import Counter
+
+from metaloop.common.json import JsonObject
+from metaloop.devkit.testbed.audit import tally
+from metaloop.devkit.testbed.eventually import eventually, steadily
+from metaloop.devkit.testbed.story import Story, three_config_maps
+
+PARENTS = 20
+
+
+async def test_stalled_reconciler_is_overtaken_and_writes_nothing_once_it_goes_on(story: Story) -> None:
+    stalled = story.lab.stack.reconcilers[0].daemon
+    await story.controller(_unhurried)
+    async with asyncio.TaskGroup() as tasks:
+        for index in range(PARENTS):
+            tasks.create_task(story.parent(f"p{index}"))
+    await eventually(lambda: story.called(PARENTS // 2))
+
+    stalled.pause()
+    try:
+        await eventually(story.all_settled, within_seconds=30)
+    finally:
+        mark = story.lab.audit.mark()
+        stalled.resume()
+
+    await steadily(story.all_settled, for_seconds=2)
+    assert _writes(story, mark) == Counter()
+
+
+async def _unhurried(request: JsonObject) -> JsonObject:
+    await asyncio.sleep(0.1)
+    return three_config_maps(request)
+
+
+def _writes(story: Story, mark: int) -> Counter[str]:
+    requests = story.lab.audit.ours_since(mark)
+    return tally([request for request in requests if request.is_write and request.namespace == story.name])
