@@ -54,7 +54,7 @@ class Hooks(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names them so
         """Say nothing of each call."""
 
 

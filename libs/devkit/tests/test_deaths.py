@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from metaloop.devkit.processes import Deaths
+from metaloop.devkit.deaths import Deaths
 
 CRASH = 1
 KILLED = -signal.SIGKILL

@@ -289,7 +289,7 @@ async def test_a_worker_that_stops_gives_up_what_takes_too_long(bus: Bus, watche
         worker.stop()
 
     await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
-    assert (watcher.reports[0].result, watcher.reports[0].reason) == ("retry", "WorkerStopped")
+    assert (watcher.reports[0].result, watcher.reports[0].reason) == ("throttled", "WorkerStopped")
 
 
 async def test_jobs_that_a_stopped_worker_never_took_are_anothers(bus: Bus, watcher: Watcher):

@@ -99,6 +99,18 @@ async def test_what_is_published_while_the_server_is_down_is_sent_when_it_is_bac
     await eventually(lambda: heard == [b"kept"])
 
 
+@pytest.mark.chaos
+async def test_a_server_that_stood_still_for_long_is_reached_again(broker: Broker, bus: Bus):
+    """The connection stays open meanwhile, and carries nothing."""
+    await echo(bus)
+    broker.daemon.pause()
+    await eventually(lambda: not bus.is_connected, within_seconds=20.0)
+    broker.daemon.resume()
+    await eventually(lambda: bus.is_connected)
+
+    assert await bus.request("echo", b"again", timeout_seconds=2.0) == b"AGAIN"
+
+
 async def test_listening_ends_with_its_block(bus: Bus):
     heard: list[bytes] = []
 

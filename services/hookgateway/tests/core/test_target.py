@@ -52,17 +52,20 @@ def test_timeout_is_ten_seconds_unless_a_positive_one_is_given(timeout: str | No
 @pytest.mark.parametrize(
     ("etag", "policy"),
     [
-        (None, None),
-        ({}, None),
-        ({"enabled": False, "cacheTimeoutSeconds": 5}, None),
-        ({"enabled": True}, EtagPolicy()),
-        ({"enabled": True, "cacheTimeoutSeconds": 5}, EtagPolicy(timeout_seconds=5)),
-        ({"enabled": True, "cacheCleanupSeconds": 7}, EtagPolicy(cleanup_seconds=7)),
-        ({"enabled": True, "cacheTimeoutSeconds": 5, "cacheCleanupSeconds": 7}, EtagPolicy(timeout_seconds=5, cleanup_seconds=7)),
-        ({"enabled": True, "cacheTimeoutSeconds": 0, "cacheCleanupSeconds": None}, EtagPolicy()),
+        (None, EtagPolicy()),
+        ({}, EtagPolicy()),
+        ({"enabled": False}, EtagPolicy()),
+        ({"enabled": True}, EtagPolicy(enabled=True)),
+        ({"enabled": True, "cacheTimeoutSeconds": 5}, EtagPolicy(enabled=True, timeout_seconds=5)),
+        ({"enabled": True, "cacheCleanupSeconds": 7}, EtagPolicy(enabled=True, cleanup_seconds=7)),
+        (
+            {"enabled": True, "cacheTimeoutSeconds": 5, "cacheCleanupSeconds": 7},
+            EtagPolicy(enabled=True, timeout_seconds=5, cleanup_seconds=7),
+        ),
+        ({"enabled": True, "cacheTimeoutSeconds": 0, "cacheCleanupSeconds": None}, EtagPolicy(enabled=True)),
     ],
 )
-def test_etag_is_off_unless_enabled_and_either_time_may_be_absent(etag: JsonObject | None, policy: EtagPolicy | None):
+def test_etag_is_off_unless_enabled_and_either_time_may_be_absent(etag: JsonObject | None, policy: EtagPolicy):
     assert parsed(etag=etag).etag == policy
 
 

@@ -90,6 +90,12 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         {"list": [{"key": "spot"}]},
         {"list": [{"key": "spot", "default": 1}, {"key": "node.kubernetes.io/not-ready"}]},
     ),
+    "one's own of what every cluster appends is merged": (
+        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 2, "default": 1}, {"key": "node.kubernetes.io/unreachable"}]},
+        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1}]},
+        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1}]},
+        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1, "default": 1}, {"key": "node.kubernetes.io/unreachable"}]},
+    ),
     "what somebody appended to a list that is replaced whole is removed": (
         {"list": [{"key": "spot", "default": 1}, {"key": "mine"}]},
         {"list": [{"key": "spot"}]},

@@ -9,9 +9,13 @@ DevkitError
 Every one of them ends the command: its text is what the user reads, so it names the part and what to look at.
 """
 
+import os
+import textwrap
 from pathlib import Path
 
-TAIL_LINES = 12
+_TAIL_BYTES = 64 * 1024
+_TAIL_LINES = 12
+_LINE_CHARACTERS = 400
 
 
 class DevkitError(Exception):
@@ -45,17 +49,17 @@ class KeepsDying(DevkitError):
 
 def quoted(tail: str) -> str:
     """The end of a log as indented lines below a message; nothing for an empty log."""
-    lines = tail.splitlines()
-    return "".join(f"\n    {line}" for line in lines)
+    return "".join(f"\n    {textwrap.shorten(line, _LINE_CHARACTERS, placeholder=' ...')}" for line in tail.splitlines())
 
 
 def tail_of(log: Path) -> str:
     """The last lines of a log file, or nothing where there is no such file."""
     try:
         with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 16_384))
-            text = file.read().decode(errors="replace")
+            beginning = max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES)
+            file.seek(beginning)
+            lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ""
-    return "\n".join(text.splitlines()[-TAIL_LINES:])
+    # The first line is cut off where the log is longer than what we read of it.
+    return "\n".join(lines[bool(beginning) :][-_TAIL_LINES:])

@@ -8,13 +8,13 @@
 import asyncio
 import signal
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from metaloop.devkit import procfs, tell
+from metaloop.devkit.deaths import Deaths
 from metaloop.devkit.errors import DevkitError, KeepsDying, StartFailed, tail_of
 from metaloop.devkit.ports import free_port
 from metaloop.devkit.probes import Probe
@@ -45,33 +45,6 @@ class Program:
     def log(self) -> Path:
         """Where its output goes."""
         return self.folder / f"{self.name}.log"
-
-
-@dataclass(slots=True, kw_only=True)
-class Deaths:
-    """Tells a program that was killed now and then from one that keeps dying."""
-
-    limit: int = 5
-    within_seconds: float = 30.0
-    _times: deque[float] = field(default_factory=deque[float])
-
-    def record(self, code: int, *, was_ready: bool, now: float) -> None:
-        """Count a death. A SIGKILL of a program that served is somebody's decision, and says nothing about the program."""
-        if code == -signal.SIGKILL and was_ready:
-            return
-        self._times.append(now)
-        while self._times[0] < now - self.within_seconds:
-            self._times.popleft()
-
-    @property
-    def too_many(self) -> bool:
-        """Whether another start makes no sense."""
-        return len(self._times) >= self.limit
-
-    @property
-    def pause_seconds(self) -> float:
-        """How long to wait before the next start: longer with each recent death."""
-        return 0.1 * 2 ** len(self._times)
 
 
 class Daemon:
@@ -120,12 +93,11 @@ class Daemon:
         if self.is_running:
             return
         await self._forget_keeper()
-        self._process = await self._spawn()
-        try:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.kill)
+            self._process = await self._spawn()
             await self._await_first_ready()
-        except BaseException:
-            await self.kill()
-            raise
+            undo.pop_all()
         self._keeper = self._tasks.create_task(self._keep(), name=f"keep {self.name}")
 
     async def stop(self) -> None:

@@ -15,6 +15,7 @@ from metaloop.hookgateway.core.breaker import ByteBudget, Rules
 from metaloop.hookgateway.core.etag import EtagCache
 from metaloop.hookgateway.credentials import CredentialStore
 from metaloop.hookgateway.endpoints import CallRoute
+from metaloop.hookgateway.exchange import Bounds
 from metaloop.hookgateway.follow import Follow, following, without_cluster
 from metaloop.hookgateway.metrics import Metrics
 from metaloop.hookgateway.settings import Settings
@@ -59,8 +60,7 @@ def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
             shortest_seconds=settings.breaker_shortest_seconds,
             longest_seconds=settings.breaker_longest_seconds,
         ),
-        unfinished=ByteBudget(settings.max_unfinished_bytes),
-        max_response_bytes=settings.max_response_bytes,
+        bounds=Bounds(max_bytes=settings.max_response_bytes, unfinished=ByteBudget(settings.max_unfinished_bytes)),
         keepalive_seconds=settings.keepalive_seconds,
         proxy_from_environment=settings.proxy_from_environment,
     )

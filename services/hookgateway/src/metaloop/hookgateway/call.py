@@ -12,11 +12,11 @@ from typing import Final
 from metaloop.common.hooks.call import Accepted, Rejected, Verdict
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.common.telemetry.traces import Span, span
+from metaloop.common.telemetry.traces import span
 from metaloop.hookgateway.core.breaker import Bulkhead
 from metaloop.hookgateway.core.credentials import NO_CREDENTIALS, Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
-from metaloop.hookgateway.core.etag import EtagCache, EtagPolicy, Question, Remembered
+from metaloop.hookgateway.core.etag import EtagCache, Question, Remembered
 from metaloop.hookgateway.core.target import Target
 from metaloop.hookgateway.core.verdict import Answer, judge, verdict_of
 from metaloop.hookgateway.credentials import CredentialStore
@@ -44,7 +44,7 @@ class Call:
     @property
     def question(self) -> Question | None:
         """What its answer may be remembered for, if the controller wants that."""
-        if self.target.etag is None or not self.parent_uid:
+        if not self.target.etag.enabled or not self.parent_uid:
             return None
         return self.target.question(parent_uid=self.parent_uid, revision=self.revision)
 
@@ -75,8 +75,14 @@ class Gateway:
         """What the reconciler is told. Cancelling this ends the call to the webhook and closes its connection."""
         target = call.target
         with span(f"hook {target.hook}", traceparent=call.traceparent, attributes=_attributes(target)) as spanned:
-            verdict = await self._admitted(call, Steps(spanned))
-            self._note(verdict, target, spanned)
+            steps, credentials, reason = Steps(spanned), NO_CREDENTIALS, ""
+            try:
+                with self._place_for(target.controller):
+                    credentials = await self._credentials.credentials_of(target.endpoint)
+                    verdict = await self._asked(call, credentials, steps)
+            except HookError as error:
+                verdict, reason = verdict_of(error, secrets=credentials.secrets), type(error).__name__
+            self._note(verdict, reason, target, steps)
         return verdict
 
     async def close(self) -> None:
@@ -91,16 +97,7 @@ class Gateway:
         self._metrics.forget_unused_since(unused_since)
         for webhook in [webhook for webhook in self._webhooks.values() if webhook.used_at < unused_since]:
             del self._webhooks[webhook.endpoint]
-            await webhook.close()
-
-    async def _admitted(self, call: Call, steps: Steps) -> Verdict:
-        credentials = NO_CREDENTIALS
-        try:
-            with self._place_for(call.target.controller):
-                credentials = await self._credentials.credentials_of(call.target.endpoint)
-                return await self._asked(call, credentials, steps)
-        except HookError as error:
-            return verdict_of(error, secrets=credentials.secrets)
+            await webhook.forget()
 
     @contextmanager
     def _place_for(self, controller: ControllerId) -> Iterator[None]:
@@ -120,14 +117,14 @@ class Gateway:
         answer = await self._answer(call, _headers(credentials, sent, steps.span.traceparent), credentials, steps)
         verdict = await self._judged(answer, sent, credentials)
         if question is not None and isinstance(verdict, Accepted):
-            self._cache.remember(question, etag=answer.etag, body=verdict.body, policy=call.target.etag or EtagPolicy(), now=monotonic())
+            self._cache.remember(question, etag=answer.etag, body=verdict.body, policy=call.target.etag, now=monotonic())
         return verdict
 
     async def _answer(self, call: Call, headers: dict[str, str], credentials: Credentials, steps: Steps) -> Answer:
         target = call.target
         current_steps.set(steps)
         series = self._metrics.series_of(target)
-        with series.in_flight(now=steps.began_at):
+        with series.in_flight():
             answer = await self._webhook_at(target.endpoint).send(
                 call.body, headers=headers, credentials=credentials, timeout_seconds=target.timeout_seconds
             )
@@ -147,14 +144,14 @@ class Gateway:
             webhook = self._webhooks[endpoint] = Webhook(endpoint, self._transport)
         return webhook
 
-    def _note(self, verdict: Verdict, target: Target, spanned: Span) -> None:
+    def _note(self, verdict: Verdict, reason: str, target: Target, steps: Steps) -> None:
         """Count the verdict, and make known why there is no answer."""
         name = type(verdict).__name__
-        self._metrics.count_verdict(target, name, verdict.reason if isinstance(verdict, Rejected) else "")
-        spanned.set(fields.VERDICT, name)
+        self._metrics.series_of(target).told(name, reason)
+        steps.span.set(fields.VERDICT, name)
         if isinstance(verdict, Rejected):
-            spanned.fail(verdict.message)
-            told = {fields.REASON: verdict.reason, fields.ERROR: verdict.message}
+            steps.span.fail(verdict.message)
+            told = {fields.REASON: reason, fields.ERROR: verdict.message, fields.SECONDS: round(steps.elapsed(), 3)}
             log.warning("hook.rejected", **_attributes(target), **told)
 
 

@@ -120,13 +120,16 @@ class CredentialStore:
         """Keep an object's contents equal to the cluster's, until cancelled."""
         while True:
             try:
-                async with aclosing(self._follow(followed.referent)) as states:
-                    async for contents in states:
-                        followed.holds(contents)
+                await self._take_in(followed)
             except MetaloopError as problem:
                 followed.cannot_be_read(_explained(problem))
                 log.warning("credentials.unreadable", **{fields.NAME: str(followed.referent), fields.ERROR: followed.trouble})
             await asyncio.sleep(RETRY_SECONDS[min(followed.failures, len(RETRY_SECONDS) - 1)])
+
+    async def _take_in(self, followed: Followed) -> None:
+        async with aclosing(self._follow(followed.referent)) as states:
+            async for contents in states:
+                followed.holds(contents)
 
 
 def _made(endpoint: Endpoint, followed: list[Followed]) -> Made:

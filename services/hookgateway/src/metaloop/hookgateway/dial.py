@@ -1,12 +1,14 @@
-"""Opens connections to webhooks: only where the operator lets them live, and noting how long each part takes."""
+"""Opens connections to webhooks: only where the operator lets them live, and noting when each step is taken."""
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import aiohttp
+from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.tracing import Trace
 
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.address import AddressPolicy
@@ -20,14 +22,14 @@ UNACKNOWLEDGED_MILLISECONDS: Final = 5000
 
 
 class AddressRefused(PermissionError):
-    """The operator's policy forbids to connect to this address. An OSError, as the connector collects those of all addresses of a name."""
+    """The operator's policy forbids this address. An OSError, as the connector collects those of all addresses of a name."""
 
 
 class Dialer(aiohttp.TCPConnector):
-    """aiohttp's connector, bounded by an address policy and marking the steps of the call it dials for.
+    """aiohttp's connector, bounded by an address policy, and marking the steps of the call that it dials for.
 
-    The policy stands on the socket factory, the last thing that sees an address before it is connected to: whichever way a host was
-    written or resolved, and however often, that address is the one which is checked.
+    The policy stands on the socket factory, the last to see an address before it is connected to: whichever way a host was written or
+    resolved, and however often, the address that is checked is the one that is used.
     """
 
     def __init__(self, policy: AddressPolicy, *, keepalive_seconds: float) -> None:
@@ -38,7 +40,7 @@ class Dialer(aiohttp.TCPConnector):
             socket_factory=lambda address_info: _socket(address_info, policy),
         )
 
-    async def _resolve_host(self, host: str, port: int, traces: Any = None) -> Any:
+    async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
         marked = current_steps.get()
         marked.mark(steps.DNS_START)
         found = await super()._resolve_host(host, port, traces)
@@ -67,9 +69,9 @@ def _marking(protocol: Callable[[], ResponseHandler], marked: Steps, *, over_tls
     return connected
 
 
-def _socket(address_info: Any, policy: AddressPolicy) -> socket.socket:
+def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: AddressPolicy) -> socket.socket:
     family, kind, protocol, _, address = address_info
-    if not policy.permits(address[0]):
+    if not policy.permits(str(address[0])):
         raise AddressRefused("the operator's address policy denies it")
     opened = socket.socket(family=family, type=kind, proto=protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

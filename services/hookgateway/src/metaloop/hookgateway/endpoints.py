@@ -4,7 +4,7 @@ import asyncio
 import re
 from functools import lru_cache
 from hmac import compare_digest
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI
 from starlette.routing import Route
@@ -149,7 +149,7 @@ async def _body(receive: Receive, *, limit: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _cancel_when_left(receive: Receive, calling: asyncio.Task[Any]) -> None:
+async def _cancel_when_left(receive: Receive, calling: asyncio.Task[Verdict]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     calling.cancel()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Final
 
 from prometheus_client import Counter, Histogram
@@ -54,7 +55,7 @@ _HOOKS: Final = {hook: HookMetrics(hook) for hook in HOOKS}
 _verdicts = metrics.counter(
     "metaloop_hookgateway_verdicts",
     "Calls by what the reconciler was told; reason says why there was no answer.",
-    ("controller_type", "controller_name", "hook", "verdict", "reason"),
+    ("hook", *HOOK_LABELS, "verdict", "reason"),
 )
 circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
 
@@ -70,13 +71,8 @@ class Metrics:
         labels = (target.hook, target.endpoint.label, target.controller.name, target.controller.kind)
         series = self._series.get(labels)
         if series is None:
-            series = self._series[labels] = Series(_HOOKS[target.hook], *labels[1:])
+            series = self._series[labels] = Series(*labels)
         return series
-
-    def count_verdict(self, target: Target, verdict: str, reason: str) -> None:
-        """Count what the reconciler was told."""
-        controller = target.controller
-        _verdicts.labels(controller.kind, controller.name, target.hook, verdict, reason).inc()
 
     def forget_unused_since(self, moment: float) -> None:
         """Stop exporting the metrics of hooks that were last called before then."""
@@ -87,18 +83,19 @@ class Metrics:
 class Series:
     """The metrics of one hook of one controller at one URL. What prometheus_client looks up by labels is looked up once."""
 
-    def __init__(self, hook: HookMetrics, *labels: str) -> None:
-        self.used_at = 0.0
-        self._hook = hook
+    def __init__(self, name: str, *labels: str) -> None:
+        self.used_at = monotonic()
+        self._name = name
         self._labels = labels
+        self._hook = hook = _HOOKS[name]
         self._in_flight = hook.in_flight.labels(*labels)
         self._duration = hook.duration.labels(*labels, METHOD)
         self._by_code: dict[int, Counter] = {}
+        self._by_verdict: dict[tuple[str, str], Counter] = {}
 
     @contextmanager
-    def in_flight(self, *, now: float) -> Iterator[None]:
+    def in_flight(self) -> Iterator[None]:
         """Count a request as unanswered while this scope lasts."""
-        self.used_at = now
         self._in_flight.inc()
         try:
             yield
@@ -118,9 +115,18 @@ class Series:
             elif step in _TLS_STEPS:
                 self._hook.tls.labels(*self._labels, step).observe(seconds)
 
+    def told(self, verdict: str, reason: str) -> None:
+        """Count what the reconciler was told."""
+        self.used_at = monotonic()
+        verdicts = self._by_verdict.get((verdict, reason))
+        if verdicts is None:
+            verdicts = self._by_verdict[verdict, reason] = _verdicts.labels(self._name, *self._labels, verdict, reason)
+        verdicts.inc()
+
     def remove(self) -> None:
         """Take every series with these labels out of the registry."""
         hook = self._hook
         names: dict[str, str] = dict(zip(HOOK_LABELS, self._labels, strict=True))
         for metric in (hook.requests, hook.duration, hook.dns, hook.tls, hook.in_flight):
             metric.remove_by_labels(names)
+        _verdicts.remove_by_labels({"hook": self._name, **names})

@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
-
 from metaloop.common.bus.channels import renew
 from metaloop.common.bus.connect import Bus
 from metaloop.common.bus.messages import HeldLease, Renewal
 from metaloop.common.bus.pull import Delivery
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.reconciler.lease import Clock, LeaseGuard
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 _RENEWALS_PER_ACK_WAIT = 3
 _AGAIN_SECONDS = 0.3
@@ -40,6 +39,8 @@ class Holdings:
         self._held: dict[JobKey, Held] = {}
         self._shards: set[str] = set()
         """The shards whose jobs we saw: their watchers hear of our free slots, even while we hold nothing."""
+        self._unanswered: set[str] = set()
+        """The shards whose watcher didn't answer our last renewal."""
         self._wake = asyncio.Event()
         bus.on_reconnect(self._wake.set)
 
@@ -100,8 +101,11 @@ class Holdings:
         try:
             lost = await renew(self._bus, shard, renewal := self.in_shard(shard))
         except Unavailable as error:
-            _log.warning("worker.renewal_failed", shard=shard, error=str(error))
+            if shard not in self._unanswered:
+                log.warning("worker.renewal_failed", **{fields.SHARD: shard, fields.ERROR: str(error)})
+            self._unanswered.add(shard)
             return False
+        self._unanswered.discard(shard)
         for held in renewal.leases:
             if held.lease in lost:
                 guards[held.lease].lose()

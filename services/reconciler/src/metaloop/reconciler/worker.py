@@ -13,11 +13,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 from uuid import uuid4
-
-import structlog
 
 from metaloop.common.bus.channels import answering_held, report
 from metaloop.common.bus.claims import claim
@@ -29,17 +27,19 @@ from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.job import Job
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.reconciler.holdings import Held, Holdings
 from metaloop.reconciler.lease import LeaseGuard
 from metaloop.reconciler.slots import Slot, Slots
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 Sync: TypeAlias = Callable[[Granted, Slot, LeaseGuard], Awaitable[SyncReport]]
 """Brings a parent to its desired state; raises `LeaseLost` where it noticed that it may not."""
 
 _CLAIM_AGAIN_SECONDS = 0.5
 _TWICE_HELD_SECONDS = 1.0
+_STOPPED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +117,9 @@ class Worker:
             async with self._slots.new() as slot:
                 await self._claim_and_sync(held, slot)
         except LeaseLost as error:
-            _log.warning("worker.lease_lost", key=str(delivery.job.key), error=str(error))
+            log.warning("worker.lease_lost", **{fields.KEY: str(delivery.job.key), fields.ERROR: str(error)})
         except Unavailable as error:
-            _log.warning("worker.job_given_back", key=str(delivery.job.key), error=str(error))
+            log.info("worker.job_given_back", **{fields.KEY: str(delivery.job.key), fields.ERROR: str(error)})
             with suppress(Unavailable):
                 await delivery.give_back(after_seconds=_CLAIM_AGAIN_SECONDS)
         except asyncio.CancelledError:
@@ -148,8 +148,9 @@ class Worker:
             return await self._sync(granted, slot, guard)
         except LeaseLost:
             raise
-        except Exception as error:  # noqa: BLE001 - the top of the loop over jobs: what a sync didn't foresee is that parent's failure alone
-            _log.exception("worker.sync_crashed", key=str(job.key))
+        except Exception as error:
+            # The top of the loop over jobs: what a sync didn't foresee is that parent's failure alone.
+            log.exception("worker.sync_crashed", **{fields.KEY: str(job.key)})
             return SyncReport(key=job.key, lease=granted.lease, result="retry", reason=type(error).__name__, message=str(error))
 
     async def _finish(self, held: Held, finished: SyncReport) -> None:
@@ -165,5 +166,6 @@ class Worker:
             if held.guard is None:
                 await held.delivery.give_back()
             else:
-                key = held.delivery.job.key
-                await self._finish(held, SyncReport(key=key, lease=held.guard.lease, result="retry", reason="WorkerStopped"))
+                # Nobody will know what it wrote: the wait gives the watcher's cache time to see that.
+                stopped = SyncReport(key=held.delivery.job.key, lease=held.guard.lease, result="throttled", after_seconds=_STOPPED_SECONDS)
+                await self._finish(held, replace(stopped, reason="WorkerStopped"))

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import assert_never
 
-import structlog
-
 from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leases
 from metaloop.common.bus.claims import serving_claims
 from metaloop.common.bus.connect import Bus
@@ -19,10 +17,11 @@ from metaloop.common.bus.messages import Renewal
 from metaloop.common.bus.stream import JobStream
 from metaloop.common.job import JobKey
 from metaloop.common.report import SyncReport
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.workqueue import WorkQueue
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 _HELD_WAIT_SECONDS = 0.3
 _MEND_PAUSE_SECONDS = 0.5
@@ -124,7 +123,7 @@ class Dispatcher:
         queue.window.forget_silent(since=now - _WORKER_SILENCE_SECONDS)
         lost = [held.lease for held in renewal.leases if not queue.renew(held.lease, held.key, worker=renewal.worker, now=now)]
         if lost:
-            _log.info("dispatch.leases_lost", worker=renewal.worker, leases=lost)
+            log.info("dispatch.leases_lost", **{fields.WORKER: renewal.worker, fields.COUNT: len(lost)})
         self._bell.set()
         return lost
 

@@ -14,15 +14,15 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
-import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg as Message
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from metaloop.common.errors import Unavailable
+from metaloop.common.telemetry import fields, get_logger
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 _RECONNECT_WAIT_SECONDS = 0.2
 _PING_INTERVAL_SECONDS = 5
@@ -144,14 +144,14 @@ class Bus:
             heard.clear()
             missed = 0 if await self._echoes(echo, heard) else missed + 1
             if missed >= 2 and self.is_connected:
-                _log.warning("bus.silent_connection_dropped")
+                log.warning("bus.silent_connection_dropped")
                 await self._client.force_reconnect()
                 missed = 0
         raise Unavailable(f"NATS closed the connection for good: {self._client.last_error!r}")
 
     async def reconnected(self) -> None:
         """Tell all listeners; called by the client library, which must not be kept waiting."""
-        _log.info("bus.reconnected")
+        log.info("bus.reconnected")
         for listener in self._reconnect_listeners:
             listener()
 
@@ -195,7 +195,7 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
 
     async def disconnected() -> None:
         if not client.is_closed:
-            _log.warning("bus.disconnected")
+            log.warning("bus.disconnected")
 
     await client.connect(
         url,
@@ -229,4 +229,8 @@ def _give_up(answer: "asyncio.Future[Message]", subject: str) -> None:
 
 
 async def _log_error(error: Exception) -> None:
-    _log.warning("bus.error", exc_info=error)
+    """What the connection suffers is one line, what a handler raised is a fault of ours, with all that is known of it."""
+    if isinstance(error, NatsError | OSError):
+        log.debug("bus.error", **{fields.ERROR: repr(error)})
+    else:
+        log.error("bus.handler_failed", exc_info=error)

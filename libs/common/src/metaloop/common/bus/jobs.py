@@ -9,14 +9,13 @@ from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import TypeAlias
 
-import structlog
-
 from metaloop.common.bus.connect import Bus, Message, status_of
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import Job, JobKey
 from metaloop.common.json import JSONDecodeError, loads
+from metaloop.common.telemetry import fields, get_logger
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 _MOST_OUTSTANDING = 10_000
 _FULL_SUBJECT = "maximum messages per subject exceeded"
@@ -63,7 +62,7 @@ class JobPublisher:
         try:
             await self._bus.publish(job.subject, job.to_bytes(), reply=f"{self._inbox}.{token}")
         except Unavailable as error:
-            _log.warning("bus.offer_failed", error=str(error))
+            log.warning("bus.offer_failed", **{fields.KEY: str(job.key), fields.ERROR: str(error)})
             self._outstanding.pop(token, None)
             self._on_outcome(job.key, Outcome.UNKNOWN)
 

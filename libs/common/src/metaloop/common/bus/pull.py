@@ -10,15 +10,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import structlog
-
 from metaloop.common.bus.connect import NO_RESPONDERS, Bus, Message, status_of
 from metaloop.common.bus.stream import CONSUMER, STREAM, JobStream
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import Job
 from metaloop.common.json import dumps
+from metaloop.common.telemetry import fields, get_logger
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 _PULL = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{CONSUMER}"
 _LANES = 4
@@ -145,7 +144,7 @@ class JobSource:
         try:
             job = Job.from_bytes(message.data)
         except (ValueError, KeyError, TypeError) as error:
-            _log.error("bus.unreadable_job", subject=message.subject, error=repr(error))
+            log.warning("bus.unreadable_job", **{fields.SUBJECT: message.subject, fields.ERROR: repr(error)})
             await self.bus.publish(message.reply, b"+TERM")
             return
         await self._on_job(Delivery(job=job, bus=self.bus, ack_subject=message.reply))
@@ -164,7 +163,7 @@ class JobSource:
             lane.end()
 
     async def _mend(self) -> None:
-        _log.warning("bus.pull_failed", reason=self._trouble)
+        log.warning("bus.pull_failed", **{fields.REASON: self._trouble})
         self._trouble = ""
         await asyncio.sleep(self._pause_seconds)
         self._pause_seconds = min(self._pause_seconds * 2, _LONGEST_PAUSE_SECONDS)

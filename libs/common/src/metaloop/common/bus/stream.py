@@ -7,13 +7,12 @@ A consumer with explicit acknowledgement hands a message out again when its work
 import asyncio
 from dataclasses import dataclass
 
-import structlog
-
 from metaloop.common.bus.connect import Bus
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.telemetry import fields, get_logger
 
-_log = structlog.get_logger(__name__)
+log = get_logger()
 
 STREAM = "JOBS"
 CONSUMER = "workers"
@@ -60,7 +59,7 @@ class JobStream:
             try:
                 await self.ensure()
             except Unavailable as error:
-                _log.warning("bus.stream_unavailable", error=str(error))
+                log.warning("bus.stream_unavailable", **{fields.ERROR: str(error)})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
             else:
@@ -71,7 +70,7 @@ class JobStream:
         answer = loads(await self._bus.request(f"$JS.API.{call}", dumps(body), timeout_seconds=_API_TIMEOUT_SECONDS))
         error = answer.get("error")
         if error:
-            _log.info("bus.stream_call_refused", call=call, error=error.get("description"))
+            log.info("bus.stream_call_refused", **{fields.METHOD: call, fields.ERROR: error.get("description")})
         return int(error.get("err_code") or error["code"]) if error else 0
 
 

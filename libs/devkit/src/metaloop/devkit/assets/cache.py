@@ -72,8 +72,8 @@ async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[So
         if not programs.missing_from(folder):
             return
         for leftover in folder.parent.glob(f"{_FILLING}*"):
-            shutil.rmtree(leftover)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_FILLING) as temporary:
+            shutil.rmtree(leftover, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_FILLING, ignore_cleanup_errors=True) as temporary:
             staging = Path(temporary) / folder.name
             staging.mkdir()
             for program, target in links.items():

@@ -15,6 +15,8 @@ from metaloop.devkit.spawn import kill_tree, spawn
 
 _ETCD = "go.etcd.io/etcd/server/v3"
 _TICK_SECONDS = 0.5
+_TEMPORARY = "tmp"
+"""Where the compiler works: in the folder that is removed with all else, so that an interrupted build leaves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class GoModules:
             raise SourceFailed("no `go` on the PATH")
         module = into / ".module"
         shutil.copytree(programs.GO_MODULE, module)
+        (module / _TEMPORARY).mkdir()
         for packages in _builds(wanted):
             await _build(packages, module=module)
         for program in wanted:
@@ -53,7 +56,7 @@ async def _build(packages: dict[str, str], *, module: Path) -> None:
         ["go", "build", *flags, *packages.values()],
         folder=module,
         log=log,
-        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": ""},
+        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTMPDIR": str(module / _TEMPORARY)},
     )
     try:
         while process.returncode is None:

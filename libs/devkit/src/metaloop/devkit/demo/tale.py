@@ -33,11 +33,15 @@ async def tell_story(example: Path) -> None:
     began = time.monotonic()
     with run_folder() as folder:
         async with raised(folder, example=example) as world:
-            with opened_view() as view:
-                stage = _Stage(world=world, view=view)
-                for scene in _SCENES:
-                    await scene(stage)
+            await _play(world)
             typer.echo(await _summary(world, took=time.monotonic() - began))
+
+
+async def _play(world: World) -> None:
+    with opened_view() as view:
+        stage = _Stage(world=world, view=view)
+        for scene in _SCENES:
+            await scene(stage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

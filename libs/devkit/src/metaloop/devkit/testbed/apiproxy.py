@@ -73,6 +73,8 @@ class ApiProxy:
         """How long each event is on its way."""
         self.refusals: dict[str, int] = {}
         """The status that is answered to every request whose path holds a key."""
+        self.streams_lists = True
+        """Off, it is a server that knows no streaming lists."""
         self.kubeconfig_path = Path()
         self._upstream = upstream
         self._watches: set[_Watch] = set()
@@ -128,6 +130,8 @@ class ApiProxy:
         body = await request.read()
         await self._flows.wait()
         code = next((code for part, code in self.refusals.items() if part in request.path), 0)
+        if "sendInitialEvents" in request.query and not self.streams_lists:
+            code = 422
         if code:
             return web.json_response({"kind": "Status", "code": code, "message": "a bad day"}, status=code)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
@@ -152,8 +156,11 @@ class ApiProxy:
         return response
 
     async def _read(self, watch: _Watch, answer: aiohttp.ClientResponse) -> None:
-        async for line in answer.content:
-            watch.lines.put_nowait((asyncio.get_running_loop().time() + self.watch_delay_seconds, line))
+        try:
+            async for line in answer.content:
+                watch.lines.put_nowait((asyncio.get_running_loop().time() + self.watch_delay_seconds, line))
+        except aiohttp.ClientError:
+            watch.fault = WatchFault.CUT
         watch.lines.put_nowait((0.0, None))
 
     async def _tell(self, watch: _Watch, response: web.StreamResponse, request: web.Request) -> None:

@@ -37,6 +37,11 @@ class Endpoint:
         return self.url.partition("?")[0]
 
     @property
+    def address(self) -> str:
+        """Host and port, as messages name the endpoint."""
+        return f"{self.host}:{self.port}"
+
+    @property
     def confidential(self) -> tuple[str, ...]:
         """What of the URL must not be seen in what a webhook echoes: its query, and each value there that is long enough for a secret."""
         query = self.url.partition("?")[2]

@@ -25,8 +25,9 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtagPolicy:
-    """How long the spec lets an answer be remembered; without a timeout, for as long as there is room."""
+    """Whether the spec wants answers to be remembered, and for how long; without a timeout, for as long as there is room."""
 
+    enabled: bool = False
     timeout_seconds: float | None = None
     cleanup_seconds: float | None = None
     """How often forgotten answers are collected. It may be absent: an answer past its timeout never stands in, collected or not."""

@@ -29,7 +29,7 @@ class Target:
     timeout_is_ignored: bool = False
     """Whether the spec asks for a timeout that is zero or negative, in whose place the default stands; worth a line in the log."""
 
-    etag: EtagPolicy | None = None
+    etag: EtagPolicy = EtagPolicy()
 
     def question(self, *, parent_uid: str, revision: str) -> Question:
         """What an answer for this parent revision is remembered for."""
@@ -87,11 +87,10 @@ def _wanted_timeout(webhook: JsonObject) -> float:
     return seconds
 
 
-def _etag_policy(webhook: JsonObject) -> EtagPolicy | None:
+def _etag_policy(webhook: JsonObject) -> EtagPolicy:
     raw, path = fields.object_at(webhook, "etag", "webhook") or {}, "webhook.etag"
-    if not fields.flag(raw, "enabled", path):
-        return None
     return EtagPolicy(
+        enabled=fields.flag(raw, "enabled", path),
         timeout_seconds=fields.positive_seconds(raw, "cacheTimeoutSeconds", path),
         cleanup_seconds=fields.positive_seconds(raw, "cacheCleanupSeconds", path),
     )

@@ -84,15 +84,18 @@ def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonV
 
 
 def _merge_elements(observed: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
-    wanted = iter(desired)
-    if len(observed) - sum(map(_is_appended, observed)) != len(desired):
+    appended = [_is_appended(element, to=desired) for element in observed]
+    if len(observed) - sum(appended) != len(desired):
         return desired
-    return _identical_if_unchanged([each if _is_appended(each) else merge(each, (d := next(wanted)), d) for each in observed], observed)
+    wanted = iter(desired)
+    merged = [each if extra else merge(each, (d := next(wanted)), d) for each, extra in zip(observed, appended, strict=True)]
+    return _identical_if_unchanged(merged, observed)
 
 
-def _is_appended(element: JsonValue) -> bool:
-    """Whether an admission plugin of every cluster put this into a list: the tolerations of node conditions that each Pod gets."""
-    return is_object(element) and str(element.get("key")).startswith("node.kubernetes.io/")
+def _is_appended(element: JsonValue, *, to: list[JsonValue]) -> bool:
+    """Whether an admission plugin of every cluster added this to a list: the tolerations of node conditions that a Pod gets unless it has its own."""
+    key = element.get("key") if is_object(element) else None
+    return isinstance(key, str) and key.startswith("node.kubernetes.io/") and all(not is_object(d) or d.get("key") != key for d in to)
 
 
 def _merge_maps(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields) -> list[JsonValue]:

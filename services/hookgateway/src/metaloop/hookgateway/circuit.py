@@ -1,0 +1,73 @@
+"""Lets calls through to one endpoint or holds them back, and makes known when that changes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.hookgateway import metrics
+from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, Wait
+from metaloop.hookgateway.core.endpoint import Endpoint
+from metaloop.hookgateway.errors import CircuitOpen, EndpointDown
+
+log = get_logger()
+
+
+@dataclass(slots=True)
+class Passage:
+    """One call's way through the circuit."""
+
+    is_up: bool | None = None
+    """Whether the endpoint answered; None while nobody knows, and for ever if the call is abandoned."""
+
+
+class Circuit:
+    """An endpoint's circuit breaker, with its state in the log and the metrics."""
+
+    def __init__(self, endpoint: Endpoint, rules: Rules) -> None:
+        self._endpoint = endpoint
+        self._breaker = Breaker(rules)
+        metrics.circuit.labels(endpoint.label).set(self._breaker.state)
+
+    @contextmanager
+    def passage(self) -> Iterator[Passage]:
+        """A block that makes one call; raises CircuitOpen instead of entering it while the endpoint is left in peace."""
+        passage, permit = Passage(), self._permit()
+        try:
+            yield passage
+        except EndpointDown:
+            passage.is_up = False
+            raise
+        finally:
+            self._tell(permit, passage)
+
+    def forget(self) -> None:
+        """Take the circuit out of the metrics."""
+        metrics.circuit.remove_by_labels({"url": self._endpoint.label})
+
+    def _permit(self) -> Permit:
+        with self._made_known():
+            permit = self._breaker.ask(now=monotonic())
+        if isinstance(permit, Wait):
+            raise CircuitOpen(f"{self._endpoint.address} did not answer the last calls", after_seconds=permit.seconds)
+        return permit
+
+    def _tell(self, permit: Permit, passage: Passage) -> None:
+        with self._made_known():
+            match passage.is_up:
+                case True:
+                    self._breaker.succeeded(permit)
+                case False:
+                    self._breaker.failed(permit, now=monotonic())
+                case None:
+                    self._breaker.abandoned(permit)
+
+    @contextmanager
+    def _made_known(self) -> Iterator[None]:
+        before = self._breaker.state
+        yield
+        state = self._breaker.state
+        if state is not before:
+            metrics.circuit.labels(self._endpoint.label).set(state)
+            log.warning("circuit.changed", **{fields.ENDPOINT: self._endpoint.label, "before": before.name, "now": state.name})

@@ -1,0 +1,131 @@
+"""One HTTP exchange: a request out, an answer in, never more of it than may be; and aiohttp's errors in our own words."""
+
+import io
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from metaloop.hookgateway import steps
+from metaloop.hookgateway.core.breaker import ByteBudget
+from metaloop.hookgateway.core.coding import ACCEPTED
+from metaloop.hookgateway.core.verdict import Answer
+from metaloop.hookgateway.dial import AddressRefused
+from metaloop.hookgateway.errors import AddressDenied, BodyTooLarge, ConnectFailed, ConnectionLost, Overloaded, TlsFailed
+from metaloop.hookgateway.steps import current_steps
+
+QUOTED_BYTES: Final = 16 * 1024
+"""How much is read of an answer whose body will only be quoted in an error."""
+
+SENT_AT_ONCE_BYTES: Final = 2**20
+"""Up to this size a request goes to the socket in one piece; a larger one in parts, between which other calls get their turn."""
+
+EVERY_REQUEST: Final = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED, "User-Agent": "metaloop-hookgateway"}
+"""The headers that all requests have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What goes out."""
+
+    url: URL
+    headers: Mapping[str, str]
+    """Beside those that all requests have."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much of an answer may be held: of one, and of all that are not finished together."""
+
+    max_bytes: int
+    unfinished: ByteBudget
+
+
+async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ssl.SSLContext | None, bounds: Bounds) -> Answer:
+    """What is answered to this request, unjudged; the body whole for a 200 only. Raises the HookError of what broke."""
+    with _told_as_hook_errors(f"{request.url.host}:{request.url.port}"):
+        response = await session.post(
+            request.url,
+            data=request.body if len(request.body) <= SENT_AT_ONCE_BYTES else io.BytesIO(request.body),
+            headers={**EVERY_REQUEST, **request.headers},
+            allow_redirects=False,
+            ssl=True if tls is None else tls,
+        )
+        current_steps.get().mark(steps.FIRST_BYTE)
+        try:
+            content = await _whole(response, bounds) if response.status == 200 else await _beginning(response)
+        finally:
+            response.close()  # unless it was read to its end: then the connection is back in the pool already
+        current_steps.get().mark(steps.BODY_DONE)
+        return _answer(response, content)
+
+
+async def _whole(response: aiohttp.ClientResponse, bounds: Bounds) -> bytes:
+    """All of the body. Its length is counted as it comes; what is announced is only a reason to give up sooner."""
+    if (response.content_length or 0) > bounds.max_bytes:
+        raise BodyTooLarge(f"webhook announced {response.content_length} bytes; the limit is {bounds.max_bytes}")
+    parts: list[bytes] = []
+    held = 0
+    try:
+        while part := await response.content.readany():
+            if not bounds.unfinished.take(len(part)):
+                raise Overloaded(f"the gateway holds {bounds.unfinished.held} bytes of unfinished answers already")
+            held += len(part)
+            parts.append(part)
+            if held > bounds.max_bytes:
+                raise BodyTooLarge(f"webhook answered with more than {bounds.max_bytes} bytes")
+    finally:
+        bounds.unfinished.give_back(held)
+    return b"".join(parts)
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    content = b""
+    while len(content) < QUOTED_BYTES and (part := await response.content.readany()):
+        content += part
+    return content
+
+
+def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
+    found = response.headers
+    return Answer(
+        status=response.status,
+        body=content,
+        coding=found.get("Content-Encoding", ""),
+        etag=found.get("ETag", ""),
+        retry_after=found.get("Retry-After", "").strip(),
+    )
+
+
+@contextmanager
+def _told_as_hook_errors(where: str) -> Iterator[None]:
+    """A block whose aiohttp errors become ours: the texts of theirs may hold the URL with its query."""
+    try:
+        yield
+    except aiohttp.ClientConnectorDNSError as error:
+        raise ConnectFailed(f"the name of {where} does not resolve: {error.os_error.strerror or 'no answer'}") from error
+    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+        raise TlsFailed(f"no trusted TLS connection to {where}: {error}") from error
+    except aiohttp.ClientConnectorError as error:
+        raise _without_connection(error, where) from error
+    except ssl.SSLError as error:
+        raise TlsFailed(f"{where} ended the TLS connection: {error.reason}") from error
+    except aiohttp.ClientResponseError as error:
+        raise ConnectionLost(f"{where} did not answer in HTTP: {error.message}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ConnectionLost(f"{where} closed the connection before the end of its answer: {error}") from error
+
+
+def _without_connection(error: aiohttp.ClientConnectorError, where: str) -> AddressDenied | TlsFailed | ConnectFailed:
+    cause = error.os_error
+    if isinstance(cause, AddressRefused):
+        return AddressDenied(f"webhooks may not live at the address of {where}: {cause}")
+    if current_steps.get().last == steps.TLS_START:
+        return TlsFailed(f"{where} broke off the TLS handshake: {cause}")
+    return ConnectFailed(f"no connection to {where}: {cause}")

@@ -1,0 +1,56 @@
+"""A real control plane for the tests of this folder that need one, and a namespace of its own for each of them."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.assets import ensure
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.testbed.apiproxy import ApiProxy
+from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.lab import install_crds
+from metaloop.devkit.workdir import run_folder
+
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
+
+
+@pytest.fixture(scope="session")
+def workdir() -> Iterator[Path]:
+    with run_folder() as folder:
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.start(await ensure(), workdir) as plane, Cluster.connect(plane) as cluster:
+        await install_crds(cluster)
+        yield plane
+
+
+@pytest_asyncio.fixture
+async def cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
+    async with Cluster.connect(plane) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def proxy(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[ApiProxy]:
+    async with ApiProxy.before(plane, tmp_path) as proxy:
+        yield proxy
+
+
+@pytest_asyncio.fixture
+async def kube(proxy: ApiProxy) -> AsyncIterator[KubeClient]:
+    """What the code under test speaks to: the real API server, with whatever lies between."""
+    async with KubeClient.connect(str(proxy.kubeconfig_path)) as kube:
+        yield kube
+
+
+@pytest_asyncio.fixture
+async def namespace(cluster: Cluster) -> str:
+    created = await cluster.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+    return str(created["metadata"]["name"])  # type: ignore[index,call-overload]

@@ -1,0 +1,191 @@
+"""The reflector and its cache before a real API server, with faults between: in the end the cache holds what the server holds."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from metaloop.common.json import JsonObject, loads
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
+from metaloop.devkit.testbed.manifests import config_map
+from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.event import Change
+from metaloop.watcher.watch import WatchSettings
+from metaloop.watcher.watches import Watches
+
+pytestmark = pytest.mark.e2e
+
+WATCHED = CONFIG_MAPS.id
+PUT_BY_THE_CLUSTER = "kube-root-ca.crt"
+"""Each namespace gets one, as soon as the cluster gets to it."""
+
+
+class Watched:
+    """The ConfigMaps of one namespace, as the cache has them."""
+
+    def __init__(self, watches: Watches, proxy: ApiProxy, namespace: str, changes: list[Change]) -> None:
+        self.changes = changes
+        self._watches = watches
+        self._proxy = proxy
+        self._namespace = namespace
+
+    @property
+    def cache(self) -> ResourceCache:
+        return self._watches.caches[WATCHED]
+
+    def texts(self) -> dict[str, str]:
+        records = [record for key, record in self.cache.objects.items() if key[0] == self._namespace and key[1] != PUT_BY_THE_CLUSTER]
+        return {record.key[1]: loads(record.raw).get("data", {}).get("text", "") for record in records}
+
+    def lists(self) -> int:
+        return sum(asked.is_list and asked.path.endswith("/configmaps") for asked in self._proxy.asked)
+
+    async def until(self, texts: dict[str, str], *, within_seconds: float = 10.0) -> None:
+        await eventually(lambda: self.texts() == texts, within_seconds=within_seconds)
+
+
+@asynccontextmanager
+async def watching(kube: KubeClient, proxy: ApiProxy, namespace: str, *, inactivity_seconds: float = 60.0) -> AsyncIterator[Watched]:
+    """A watch of all ConfigMaps, synced."""
+    changes: list[Change] = []
+    watches = Watches(kube, settings=WatchSettings(inactivity_seconds=inactivity_seconds), on_change=changes.append, on_news=lambda: None)
+    async with asyncio.TaskGroup() as group:
+        watches.start(CONFIG_MAPS, group)
+        await eventually(lambda: watches.is_synced(WATCHED))
+        yield Watched(watches, proxy, namespace, changes)
+        watches.stop(WATCHED)
+
+
+async def put(cluster: Cluster, namespace: str, name: str, text: str) -> JsonObject:
+    return await cluster.create(CONFIG_MAPS, config_map(name, namespace=namespace, data={"text": text}), namespace=namespace)
+
+
+async def change(cluster: Cluster, namespace: str, name: str, text: str) -> JsonObject:
+    return await cluster.patch(CONFIG_MAPS, namespace, name, {"data": {"text": text}})
+
+
+@pytest.mark.parametrize("streams_lists", [True, False])
+async def test_the_cache_follows_what_happens(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, streams_lists: bool):
+    proxy.streams_lists = streams_lists
+    await put(cluster, namespace, "there", "before")
+
+    async with watching(kube, proxy, namespace) as watched:
+        assert watched.texts()["there"] == "before"
+        await put(cluster, namespace, "new", "1")
+        await change(cluster, namespace, "there", "after")
+        await watched.until({"there": "after", "new": "1"})
+        await cluster.delete(CONFIG_MAPS, namespace, "new")
+        await watched.until({"there": "after"})
+
+        assert watched.lists() == (1 if streams_lists else 2)
+    assert [str(each).rpartition(" ")[2] for each in watched.changes if each.key == (namespace, "new")] == ["added", "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "more_lists"),
+    [(fault, fault is WatchFault.EXPIRE) for fault in WatchFault],
+    ids=[fault.value for fault in WatchFault],
+)
+async def test_a_watch_that_ends_is_resumed_within_a_moment_and_misses_nothing(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, fault: WatchFault, more_lists: bool
+):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+        lists = watched.lists()
+
+        proxy.break_watches(fault, of="configmaps")
+        for text in ("1", "2", "3"):
+            await change(cluster, namespace, "a", text)
+        await put(cluster, namespace, "b", "new")
+
+        await watched.until({"a": "3", "b": "new"}, within_seconds=2)
+        assert watched.lists() == lists + more_lists
+
+
+async def test_what_was_deleted_while_nobody_looked_is_told_as_deleted(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "gone", "0")
+        await watched.until({"gone": "0"})
+
+        proxy.refusals["configmaps"] = 410
+        proxy.break_watches(WatchFault.CUT, of="configmaps")
+        await cluster.delete(CONFIG_MAPS, namespace, "gone")
+        proxy.refusals.clear()
+
+        await eventually(lambda: any(each.key == (namespace, "gone") and each.new is None for each in watched.changes))
+
+
+async def test_a_frozen_connection_is_given_up_and_made_anew(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
+    async with watching(kube, proxy, namespace, inactivity_seconds=0.5) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        proxy.freeze()
+        await change(cluster, namespace, "a", "1")
+        watches = len(proxy.asked)
+        await eventually(lambda: len(proxy.asked) > watches)
+        proxy.thaw()
+
+        await watched.until({"a": "1"})
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 429, 500, 503])
+async def test_refusals_pass(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, code: int):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        proxy.refusals["configmaps"] = code
+        proxy.break_watches(WatchFault.CUT, of="configmaps")
+        await change(cluster, namespace, "a", "1")
+        asked = len(proxy.asked)
+        await eventually(lambda: len(proxy.asked) > asked + 1)
+        proxy.refusals.clear()
+
+        await watched.until({"a": "1"})
+
+
+async def test_the_api_server_may_be_killed_and_come_back(kube: KubeClient, proxy: ApiProxy, plane: ControlPlane, namespace: str):
+    async with watching(kube, proxy, namespace) as watched, Cluster.connect(plane) as before:
+        await put(before, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        await plane.apiserver.kill()
+        await plane.apiserver.start()
+        async with Cluster.connect(plane) as after:
+            await change(after, namespace, "a", "1")
+
+        await watched.until({"a": "1"}, within_seconds=20)
+
+
+async def test_whatever_happens_the_cache_ends_up_as_the_server_is(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
+    """Objects come, change and go at random while the watch is broken in all ways, at random; each change is told as what it is."""
+    dice = random.Random(4)
+    async with watching(kube, proxy, namespace) as watched:
+        there: dict[str, str] = {}
+        for step in range(300):
+            name = f"c{dice.randrange(12)}"
+            if name not in there:
+                await put(cluster, namespace, name, str(step))
+            elif dice.random() < 0.3:
+                await cluster.delete(CONFIG_MAPS, namespace, name)
+                del there[name]
+                continue
+            else:
+                await change(cluster, namespace, name, str(step))
+            there[name] = str(step)
+            if dice.random() < 0.15:
+                proxy.break_watches(dice.choice(list(WatchFault)), of="configmaps")
+
+        await watched.until(there, within_seconds=20)
+    seen: dict[tuple[str, str], object] = {}
+    for each in watched.changes:
+        assert seen.get(each.key) is each.old
+        seen[each.key] = each.new
