@@ -53,6 +53,7 @@ e2e: setup ## Run the end-to-end tests, against a real control plane
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
 	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(PYTEST) -m chaos
+	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(BIN)/python -m bench.chaos
 
 bench: setup ## Measure the whole system, and print each figure beside its bound
 	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(BIN)/python -m bench

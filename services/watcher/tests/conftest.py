@@ -31,26 +31,26 @@ async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
         yield plane
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
     async with Cluster.connect(plane) as cluster:
         yield cluster
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def proxy(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[ApiProxy]:
     async with ApiProxy.before(plane, tmp_path) as proxy:
         yield proxy
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def kube(proxy: ApiProxy) -> AsyncIterator[KubeClient]:
     """What the code under test speaks to: the real API server, with whatever lies between."""
     async with KubeClient.connect(str(proxy.kubeconfig_path)) as kube:
         yield kube
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def namespace(cluster: Cluster) -> str:
     created = await cluster.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
     return str(created["metadata"]["name"])  # type: ignore[index,call-overload]

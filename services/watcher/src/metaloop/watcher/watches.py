@@ -106,8 +106,9 @@ class Watches:
         del self.caches[resource]
 
     def problem(self, resource: ResourceId) -> str:
-        """What keeps a resource from being watched now; empty while all is well."""
-        return self._watches[resource].reflector.problem
+        """What keeps a resource from being watched now; empty while all is well, and before its watch was started."""
+        watch = self._watches.get(resource)
+        return watch.reflector.problem if watch is not None else ""
 
     def is_refused(self, resource: ResourceId) -> bool:
         """Whether the API server doesn't let us watch a resource now: it isn't there, or we may not."""

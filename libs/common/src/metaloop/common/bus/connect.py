@@ -5,7 +5,7 @@ What the client library does by default is not enough for a service that runs fo
 - it would give up reconnecting after two minutes: we never do, and a client that closed for good ends the service;
 - its connection can be dead while it says "connected": an echo through the server is asked for every few seconds, and missing
   two in a row drops the connection;
-- its own `request` costs three times ours, and its `flush` can kill its read loop when it times out: neither is used.
+- its `flush` can kill its read loop when it times out, and its `request` costs half as much again as ours: neither is used.
 """
 
 import asyncio
@@ -35,7 +35,6 @@ _CHECK_SUBJECT = "$JS.API.INFO"
 _STATUS = "Status"
 NO_RESPONDERS = "503"
 
-
 Handler: TypeAlias = Callable[[Message], Awaitable[None]]
 
 __all__ = ["NO_RESPONDERS", "Bus", "Handler", "Message", "connected", "status_of"]
@@ -55,6 +54,8 @@ class Bus:
         self._tokens = 0
         self._answers: dict[str, asyncio.Future[Message]] = {}
         self._is_closed = asyncio.Event()
+        self._last_error = ""
+        """What was logged last of the connection's troubles."""
         self._reconnect_listeners: list[Callable[[], None]] = []
 
     @property
@@ -152,8 +153,17 @@ class Bus:
     async def reconnected(self) -> None:
         """Tell all listeners; called by the client library, which must not be kept waiting."""
         log.info("bus.reconnected")
+        self._last_error = ""
         for listener in self._reconnect_listeners:
             listener()
+
+    async def erred(self, error: Exception) -> None:
+        """Log it: what a handler raised with all that is known of it, what the connection suffers in one line, however often it tries."""
+        if not isinstance(error, NatsError | OSError):
+            log.error("bus.handler_failed", exc_info=error)
+        elif repr(error) != self._last_error:
+            self._last_error = repr(error)
+            log.warning("bus.error", **{fields.ERROR: self._last_error})
 
     async def closed(self) -> None:
         """Note that the connection won't come back; called by the client library."""
@@ -200,7 +210,7 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
     await client.connect(
         url,
         name=name,
-        error_cb=_log_error,
+        error_cb=bus.erred,
         disconnected_cb=disconnected,
         reconnected_cb=bus.reconnected,
         closed_cb=bus.closed,
@@ -226,11 +236,3 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
 def _give_up(answer: "asyncio.Future[Message]", subject: str) -> None:
     if not answer.done():
         answer.set_exception(Unavailable(f"request to {subject}: no answer in time"))
-
-
-async def _log_error(error: Exception) -> None:
-    """What the connection suffers is one line, what a handler raised is a fault of ours, with all that is known of it."""
-    if isinstance(error, NatsError | OSError):
-        log.debug("bus.error", **{fields.ERROR: repr(error)})
-    else:
-        log.error("bus.handler_failed", exc_info=error)

@@ -26,7 +26,7 @@ _EXPIRES_SECONDS = 2.0
 _GRACE_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
-_NOT_NOW = 1_000_000_000
+_NANOSECONDS = 1_000_000_000
 
 _EXPIRED = "408"
 _NO_MESSAGES = "404"
@@ -46,7 +46,7 @@ class Delivery:
 
     async def give_back(self, *, after_seconds: float = 0.0) -> None:
         """Have the job delivered again, to anybody, after a delay."""
-        delay = dumps({"delay": int(after_seconds * _NOT_NOW)})
+        delay = dumps({"delay": int(after_seconds * _NANOSECONDS)})
         await self.bus.publish(self.ack_subject, b"-NAK " + delay if after_seconds > 0 else b"-NAK")
 
     async def keep(self) -> None:
@@ -75,7 +75,7 @@ class Lane:
         """Ask for up to `count` jobs."""
         self.expected = count
         self._timer = asyncio.get_running_loop().call_later(_EXPIRES_SECONDS + _GRACE_SECONDS, self.end)
-        body = dumps({"batch": count, "expires": int(_EXPIRES_SECONDS * _NOT_NOW)})
+        body = dumps({"batch": count, "expires": int(_EXPIRES_SECONDS * _NANOSECONDS)})
         try:
             await self._source.bus.publish(_PULL, body, reply=self._inbox)
         except Unavailable:

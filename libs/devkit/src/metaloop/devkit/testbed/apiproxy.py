@@ -153,6 +153,8 @@ class ApiProxy:
         finally:
             self._watches.discard(watch)
             reading.cancel()
+            if answer.connection and answer.connection.transport:
+                answer.connection.transport.abort()  # with TLS, a polite end in the middle waits for a word that doesn't come
         return response
 
     async def _read(self, watch: _Watch, answer: aiohttp.ClientResponse) -> None:

@@ -26,10 +26,9 @@ class Target:
     hook: str
     endpoint: Endpoint
     timeout_seconds: float
+    etag: EtagPolicy
     timeout_is_ignored: bool = False
     """Whether the spec asks for a timeout that is zero or negative, in whose place the default stands; worth a line in the log."""
-
-    etag: EtagPolicy = EtagPolicy()
 
     def question(self, *, parent_uid: str, revision: str) -> Question:
         """What an answer for this parent revision is remembered for."""

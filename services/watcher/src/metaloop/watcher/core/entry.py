@@ -1,6 +1,6 @@
 """What the queue knows of one key: its stage, why it must run, who holds it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from metaloop.common.job import JobKey
@@ -82,24 +82,29 @@ class Lease:
         return self.has_receipt and (self.report is not None or self.is_dismissed)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class Entry:
     """One key. Compared by identity, since it is looked up far more often than made."""
 
-    key: JobKey
-    lane: Lane["Entry"]
-    stage: Stage = Stage.IDLE
-    mark: Mark | None = None
-    """Why it must run (again). None when idle; never None when waiting, gated or queued; when leased, it says whether the key is dirty."""
-    offer: Offer | None = None
-    """None unless queued."""
-    refusals: int = 0
-    """How often the stream refused the key since it was last claimed."""
-    lease: Lease | None = None
-    """None unless leased."""
-    failures: int = 0
-    """How many syncs failed since the last that didn't."""
-    timers: dict[Purpose, Timer["Entry"]] = field(default_factory=dict[Purpose, Timer["Entry"]])
+    __slots__ = ("failures", "key", "lane", "lease", "mark", "offer", "refusals", "stage", "stage_timer", "timers")
+
+    def __init__(self, key: JobKey, lane: Lane["Entry"]) -> None:
+        self.key = key
+        self.lane = lane
+        self.stage = Stage.IDLE
+        self.mark: Mark | None = None
+        """Why it must run (again). None when idle; never None when waiting, gated or queued; when leased, it says whether the key is dirty."""
+        self.offer: Offer | None = None
+        """None unless queued."""
+        self.refusals = 0
+        """How often the stream refused the key since it was last claimed."""
+        self.lease: Lease | None = None
+        """None unless leased."""
+        self.failures = 0
+        """How many syncs failed since the last that didn't."""
+        self.stage_timer = Timer(key, Purpose.STAGE)
+        """Runs while the key is queued or leased, and no longer."""
+        self.timers: dict[Purpose, Timer[JobKey]] = {}
+        """The others, each made when it is first needed."""
 
     def due(self, purpose: Purpose) -> float | None:
         """When its timer for `purpose` fires; None while there is none."""

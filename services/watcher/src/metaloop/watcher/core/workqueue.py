@@ -72,7 +72,8 @@ class Queue:
         self._leases_made = 0
         self._gate: Gate[Entry] = Gate(seen)
         """The entries whose writes the cache hasn't seen yet, idle or gated."""
-        self._timers: Timers[Entry] = Timers()
+        self._timers: Timers[JobKey] = Timers()
+        """Of entries that aren't blank. Timers know keys, and entries timers: no ring of references for the garbage collector to find."""
 
     # -- what marks keys -------------------------------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Queue:
     def advance(self, now: float) -> None:
         """Do what is due by `now`."""
         while (timer := self._timers.pop_due(now)) is not None:
-            self._fire(timer.owner, Purpose(timer.purpose), now)
+            self._fire(self._entries[timer.owner], Purpose(timer.purpose), now)
 
     def next_wakeup(self) -> float | None:
         """When to `advance` next, unless something else happens before."""
@@ -141,7 +142,7 @@ class Queue:
         if entry is None:
             return None
         self._set_offer(entry, Offer.SENT)
-        self._set_timer(entry, Purpose.STAGE, now + self._limits.answer_seconds)
+        self._expect_by(entry, now + self._limits.answer_seconds)
         self.counts.offers += 1
         return _job_of(entry, self._shard)
 
@@ -150,7 +151,7 @@ class Queue:
         entry = self._queued(key)
         if entry is not None:
             self._set_offer(entry, Offer.STORED)
-            self._set_timer(entry, Purpose.STAGE, now + self._limits.claim_seconds)
+            self._expect_by(entry, now + self._limits.claim_seconds)
 
     def refused(self, key: JobKey, *, now: float) -> None:
         """The stream holds an older job of the key. It isn't told whether a worker has looked at the world for it already: so we ask on."""
@@ -160,13 +161,13 @@ class Queue:
             self._set_offer(entry, Offer.REFUSED)
             pause = min(self._limits.refused_seconds * 2**entry.refusals, self._limits.claim_seconds)
             entry.refusals = min(entry.refusals + 1, 10)
-            self._set_timer(entry, Purpose.STAGE, now + pause)
+            self._expect_by(entry, now + pause)
 
     def unknown(self, key: JobKey, *, now: float) -> None:
         """Nobody knows whether the stream took the job."""
         entry = self._queued(key)
         if entry is not None:
-            self._set_timer(entry, Purpose.STAGE, now + self._limits.refused_seconds)
+            self._expect_by(entry, now + self._limits.refused_seconds)
 
     def offer_all_again(self) -> None:
         """The stream may have lost everything: a reconnection, or it was made anew."""
@@ -205,7 +206,7 @@ class Queue:
         if entry is not None and entry.lease is not None:
             entry.lease.expires = now + self._limits.lease_seconds
             if entry.lease.report is None and not entry.lease.has_receipt:
-                self._set_timer(entry, Purpose.STAGE, entry.lease.expires)
+                self._expect_by(entry, entry.lease.expires)
             return True
         if lease_id.startswith(f"{self._epoch}-"):
             return False
@@ -297,7 +298,7 @@ class Queue:
         entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
         self._leases[lease_id] = entry
         entry.stop(Purpose.RETRY)
-        self._set_timer(entry, Purpose.STAGE, lease.expires)
+        self._expect_by(entry, lease.expires)
         return lease
 
     def _leave_for_lease(self, entry: Entry) -> None:
@@ -343,13 +344,13 @@ class Queue:
         if lease.is_over:
             self._finish(entry, lease, now)
         else:
-            self._set_timer(entry, Purpose.STAGE, now + self._limits.receipt_seconds)
+            self._expect_by(entry, now + self._limits.receipt_seconds)
 
     def _finish(self, entry: Entry, lease: Lease, now: float) -> None:
         self.counts.finished += 1
         del self._leases[lease.id]
         entry.stage, entry.lease = Stage.IDLE, None
-        entry.stop(Purpose.STAGE)
+        entry.stage_timer.due = None
         self._order.release(entry.lane)
         if not lease.is_dismissed:
             self._plan_next(entry, lease.report, now)
@@ -413,19 +414,23 @@ class Queue:
         else:
             self._expire(entry, lease)
 
+    def _expect_by(self, entry: Entry, due: float) -> None:
+        """Something must have happened to the key by then: what, depends on its stage."""
+        # Most of these timers are stopped before they fire; on a coarse grid, one awakening skips hundreds of them.
+        self._timers.set(entry.stage_timer, due=ceil(due * _STAGE_GRID) / _STAGE_GRID)
+
     def _set_timer(self, entry: Entry, purpose: Purpose, due: float) -> None:
         timer = entry.timers.get(purpose)
         if timer is None:
-            timer = entry.timers[purpose] = Timer(entry, purpose)
-        # Most timers of this kind are stopped before they fire; on a coarse grid, one awakening skips hundreds of them.
-        self._timers.set(timer, due=ceil(due * _STAGE_GRID) / _STAGE_GRID if purpose is Purpose.STAGE else due)
+            timer = entry.timers[purpose] = Timer(entry.key, purpose)
+        self._timers.set(timer, due=due)
 
     # -- entries ---------------------------------------------------------------------------------------------------------------------
 
     def _entry_of(self, key: JobKey) -> Entry:
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key=key, lane=self._lane_of(key.controller))
+            entry = self._entries[key] = Entry(key, self._lane_of(key.controller))
         return entry
 
     def _lane_of(self, controller: ControllerId) -> Lane[Entry]:
@@ -458,7 +463,6 @@ class Queue:
     def _drop_if_blank(self, entry: Entry) -> None:
         if entry.is_blank and entry not in self._gate:
             del self._entries[entry.key]
-            entry.timers.clear()  # they refer to it: without this, each would wait for the garbage collector
 
 
 _IN_WINDOW = (Offer.SENT, Offer.STORED)
