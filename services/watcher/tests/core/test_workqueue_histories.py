@@ -31,6 +31,10 @@ class Holder:
     wrote: list[Write] = field(default_factory=list[Write])
 
 
+_LONG_ENOUGH = (1.1,) * 60 + (60.0,) * 30
+"""Beyond the longest backoff, for which a rejected key waits."""
+
+
 class QueueAmongFailures(RuleBasedStateMachine):
     """`stream` is what the server keeps; `unserved` are the keys marked since the claim of their last finished sync."""
 
@@ -195,10 +199,10 @@ class QueueAmongFailures(RuleBasedStateMachine):
     def teardown(self):
         """When failures end, every mark is served, and the queue comes to rest."""
         self.holders.clear()
-        for _ in range(400):
+        for seconds in _LONG_ENOUGH:
             if not self.unserved:
                 break
-            self.hand.wait(1.1)
+            self.hand.wait(seconds)
             self.jobs_are_published(is_answered=True)
             for key in sorted(self.stream):
                 reply = self.hand.claim(key, worker="last")
