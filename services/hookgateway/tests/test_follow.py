@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from process import gateway_process
+from webserver import Line, Request, response, serving
 
+from metaloop.common.hooks.call import Rejected
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import Forbidden
@@ -16,6 +19,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.workdir import run_folder
 from metaloop.hookgateway.core.connection import Referent
 from metaloop.hookgateway.follow import following
@@ -55,14 +59,19 @@ async def namespace(admin: KubeClient) -> str:
 
 
 @pytest_asyncio.fixture
-async def gateway(plane: ControlPlane, admin: KubeClient, namespace: str, tmp_path: Path) -> AsyncIterator[KubeClient]:
-    """A client with the gateway's own service account, which may do nothing yet."""
+async def kubeconfig(plane: ControlPlane, admin: KubeClient, namespace: str, tmp_path: Path) -> Path:
+    """The way in for the gateway's own service account, which may do nothing yet."""
     await admin.create(ACCOUNTS, {"metadata": {"name": "gateway", "namespace": namespace}})
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/gateway/token"
     asked: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = loads(await admin.request("POST", path, body=dumps(asked)))
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_bytes(_kubeconfig(plane, answer["status"]["token"]))
+    path_of_file = tmp_path / "kubeconfig"
+    path_of_file.write_bytes(_kubeconfig(plane, answer["status"]["token"]))
+    return path_of_file
+
+
+@pytest_asyncio.fixture
+async def gateway(kubeconfig: Path) -> AsyncIterator[KubeClient]:
     async with KubeClient.connect(str(kubeconfig)) as client:
         yield client
 
@@ -127,3 +136,27 @@ async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, gate
     async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "other"))) as states:
         with pytest.raises(Forbidden, match="gateway"):
             await anext(states)
+
+
+async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeClient, kubeconfig: Path, namespace: str):
+    await permit(admin, namespace, resource="secrets", name="auth")
+    async with serving(wants_new_token) as hook, gateway_process(kubeconfig=str(kubeconfig)) as gateway:
+        webhook: JsonObject = {
+            "url": hook.url(),
+            "authorization": {"secretRef": {"name": "auth", "namespace": namespace, "key": "token"}},
+        }
+
+        async def is_told(reason: str) -> None:
+            verdict = await gateway.ask(webhook)
+            assert (verdict.reason if isinstance(verdict, Rejected) else "") == reason
+
+        await is_told("CredentialsUnavailable")
+        await admin.create(SECRETS, secret(namespace, "auth", token="old"))
+        await eventually(lambda: is_told("StatusUnexpected"))
+        await admin.replace(SECRETS, secret(namespace, "auth", token="new"))
+        await eventually(lambda: is_told(""))
+
+
+async def wants_new_token(request: Request, line: Line) -> None:
+    """A webhook that takes `Bearer new` and nothing else."""
+    await line.send(response(200 if request.headers["authorization"] == "Bearer new" else 401, b"{}"))

@@ -57,6 +57,13 @@ async def test_reconcilers_that_show_the_token_are_served():
     assert "authorization" not in hook.requests[0].headers
 
 
+async def test_target_may_be_as_long_as_its_inline_certificates_make_it():
+    bundle = Authority("ours").certificate_pem.decode() * 150
+    async with serving(answers(200)) as hook, gateway_process() as gateway:
+        assert len(bundle) > 64 * 1024
+        assert await gateway.ask({"url": hook.url(), "caBundle": {"inline": bundle}}) == OK
+
+
 async def test_call_ends_at_once_when_its_caller_goes_away():
     """A reconciler that was killed loses its lease, and the next one may call the same hook: never two calls for one parent."""
     async with serving(never_answers) as hook, gateway_process() as gateway:

@@ -118,9 +118,12 @@ def test_url_that_readers_could_disagree_about_is_refused(url: str):
         parse_url(url, "url")
 
 
-def test_refusal_of_a_password_does_not_repeat_it():
+@pytest.mark.parametrize(
+    "url", ["http://user:hunter2@hooks/sync", "http://user:hunter2", "http://user:hunter2@[hooks/", "http://hunter2\uff0fx@hooks/"]
+)
+def test_refusal_of_a_password_does_not_repeat_it(url: str):
     with pytest.raises(InvalidSpec) as refusal:
-        parse_url("http://user:hunter2@hooks/sync", "webhook.url")
+        parse_url(url, "webhook.url")
 
     assert "hunter2" not in str(refusal.value)
     assert "webhook.url" in str(refusal.value)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
@@ -52,13 +52,7 @@ def resolve(webhook: JsonObject, endpoint_configs: Sequence[JsonObject]) -> Endp
     """The endpoint that a webhook stands for. Raises InvalidSpec that names the field."""
     url = text(webhook, "url")
     endpoint = parse_url(url, "webhook.url") if url else parse_url(_service_url(webhook), "webhook.service")
-    return Endpoint(
-        url=endpoint.url,
-        scheme=endpoint.scheme,
-        host=endpoint.host,
-        port=endpoint.port,
-        connection=_connection(webhook, endpoint_configs, endpoint),
-    )
+    return replace(endpoint, connection=_connection(webhook, endpoint_configs, endpoint))
 
 
 def parse_url(url: str, path: str) -> Endpoint:
@@ -95,7 +89,8 @@ def _split(url: str, path: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InvalidSpec(path, f"is not a URL: {error}") from error
+        # What the parser says quotes the URL, and what stands in the place of a port may be a password.
+        raise InvalidSpec(path, "is not a URL: its host or its port can't be read") from error
     if parts.scheme not in DEFAULT_PORTS:
         raise InvalidSpec(path, f"must be an http or https URL, not {parts.scheme[:20] or 'one without scheme'}")
     if "@" in parts.netloc:
