@@ -8,7 +8,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import CachedObservation, Gone
-from metaloop.common.report import Write
+from metaloop.common.report import SyncReport, Write
 from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.instance import Instance
@@ -207,3 +207,38 @@ def test_a_write_to_a_resource_that_nobody_watches_is_not_waited_for(world: Worl
 
     assert world.router.has_seen(unwatched)
     assert not world.router.has_seen(watched)
+
+
+def test_parents_are_counted_as_they_come_and_go(world: World):
+    instance = world.start(match={"served": "yes"})
+    standing = world.router.standings[instance.controller.id]
+    assert standing.parents == 0
+
+    world.see(HELLOS, record("p", version=2, labels={"served": "yes"}))
+    world.see(HELLOS, record("p", version=3, labels={"served": "yes"}))
+    world.see(HELLOS, record("q", version=2, labels={"served": "yes"}))
+    assert standing.parents == 2
+    world.see(HELLOS, record("q", version=3))
+    world.lose(HELLOS, record("p", labels={"served": "yes"}))
+
+    assert standing.parents == 0
+
+
+def test_a_failing_parent_counts_until_it_is_well_again_or_gone(world: World):
+    instance = world.start()
+    for name in ("p", "q"):
+        world.router.hear(SyncReport(key=world.key(name), lease="", result="retry", reason="Timeout"))
+
+    world.router.hear(SyncReport(key=world.key("p"), lease="", result="done"))
+    world.lose(HELLOS, record("q"))
+
+    assert world.router.standings[instance.controller.id].failing == {}
+
+
+def test_a_controller_that_changes_still_has_its_failing_parents(world: World):
+    instance = world.start()
+    world.router.hear(SyncReport(key=world.key("p"), lease="", result="retry", reason="Timeout"))
+
+    world.start(generate_selector=True)
+
+    assert list(world.router.standings[instance.controller.id].failing) == [world.key("p")]

@@ -74,11 +74,13 @@ class Stack:
     watcher: Service
     hookgateway: Service
     reconcilers: tuple[Service, ...]
+    standbys: tuple[Service, ...] = ()
+    """Further watchers, of which one leads at a time."""
 
     @property
     def services(self) -> tuple[Service, ...]:
         """All services, in the order in which they take their ports."""
-        return (self.watcher, self.hookgateway, *self.reconcilers)
+        return (self.watcher, self.hookgateway, *self.reconcilers, *self.standbys)
 
     @staticmethod
     @asynccontextmanager
@@ -88,6 +90,7 @@ class Stack:
         nats_url: str,
         workdir: Path,
         reconcilers: int = 2,
+        standbys: int = 0,
         settings: Mapping[str, str] | None = None,
         port_base: int | None = None,
     ) -> AsyncIterator["Stack"]:
@@ -96,7 +99,8 @@ class Stack:
         `settings` are service settings by their names without prefix, for all services (`{"LOG_LEVEL": "debug"}`). From
         `port_base` on, the watcher has the first port, hookgateway the next, then the reconcilers; else ports are free-picked.
         """
-        names = ("watcher", "hookgateway", *(f"reconciler-{index}" for index in range(reconcilers)))
+        workers = [f"reconciler-{index}" for index in range(reconcilers)]
+        names = ("watcher", "hookgateway", *workers, *(f"watcher-{index}" for index in range(1, standbys + 1)))
         numbers = free_ports(len(names)) if port_base is None else range(port_base, port_base + len(names))
         ports = dict(zip(names, numbers, strict=True))
         meeting_points = _meeting_points(kubeconfig, nats_url=nats_url, gateway_url=_url(ports["hookgateway"]))
@@ -104,10 +108,12 @@ class Stack:
         folder = private_folder(workdir, "services")
         async with group() as daemons:
             started = await daemons.start_all([_program(name, folder, settings=environment, port=port) for name, port in ports.items()])
-            watcher, hookgateway, *workers = (
+            watcher, hookgateway, *others = (
                 Service(daemon=daemon, url=_url(port)) for daemon, port in zip(started, ports.values(), strict=True)
             )
-            yield Stack(watcher=watcher, hookgateway=hookgateway, reconcilers=tuple(workers))
+            yield Stack(
+                watcher=watcher, hookgateway=hookgateway, reconcilers=tuple(others[:reconcilers]), standbys=tuple(others[reconcilers:])
+            )
 
 
 def _meeting_points(kubeconfig: Path, *, nats_url: str, gateway_url: str) -> dict[str, str]:

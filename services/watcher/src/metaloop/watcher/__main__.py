@@ -1,6 +1,7 @@
 """`python -m metaloop.watcher`: read settings, run the app, exit with its status."""
 
 import sys
+from functools import partial
 
 from metaloop.common.service import run_service
 from metaloop.common.settings import load_settings
@@ -11,7 +12,7 @@ from metaloop.watcher.settings import WatcherSettings
 def main() -> int:
     """The exit status of the watcher's whole life."""
     settings = load_settings(WatcherSettings)
-    return run_service("watcher", settings, build(settings))
+    return run_service("watcher", settings, partial(build, settings=settings))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
 """The composition root: builds clients, cache and tasks, and ties their lifetimes together."""
 
+import asyncio
+import os
+import platform
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
-from metaloop.common.bus.connect import connected
+from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.client import KubeClient
@@ -13,29 +17,30 @@ from metaloop.common.kube.events import EventRecorder
 from metaloop.common.report import Write
 from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
+from metaloop.watcher.core.election import Election
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.health import HealthWriter
+from metaloop.watcher.leader import Leader
+from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
-from metaloop.watcher.supervise import Supervisor
-from metaloop.watcher.views import add_views, count_queue
+from metaloop.watcher.supervise import Announcer, Supervisor
+from metaloop.watcher.views import Views, count_cache, count_queue
 from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
 
 
 class Watcher:
-    """The watcher's parts, wired: events flow from the watches through the supervisor and router into the queue, jobs from it to the bus."""
+    """The watcher's parts, wired: events flow from the watches through the supervisor and router into the queue."""
 
-    def __init__(self, settings: WatcherSettings, kube: KubeClient, events: EventRecorder) -> None:
+    def __init__(self, settings: WatcherSettings, kube: KubeClient, announcer: Announcer) -> None:
         self._settings = settings
-        limits = Limits(lease_seconds=settings.ack_wait_seconds, gate_seconds=settings.read_your_writes_seconds)
-        # An epoch that no earlier life of this watcher had.
-        core = Queue(shard=self.shard, epoch=f"{time.time_ns():x}", seen=self._has_seen, limits=limits)
-        self.queue = WorkQueue(core, clock=time.monotonic)
+        self.queue = WorkQueue(self._new_queue(), clock=time.monotonic)
         self.watches = Watches(
             kube,
             settings=WatchSettings(inactivity_seconds=settings.watch_inactivity_seconds),
@@ -44,18 +49,25 @@ class Watcher:
         )
         self.router = Router(queue=self.queue, caches=self.watches.caches)
         self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, on_change=self._take_served)
-        self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=events, share=settings.share)
+        self.supervisor = Supervisor(
+            router=self.router, watches=self.watches, served=self.served, announcer=announcer, share=settings.share
+        )
         self.claims = Claims(self.queue, observe=self.router.observe, lease_seconds=settings.ack_wait_seconds)
 
-    @property
-    def shard(self) -> str:
-        """The shard as subjects name it."""
-        return str(self._settings.share.shard.index)
+    def begin_term(self) -> None:
+        """Forget who held what: as a leader, we begin from what the workers tell."""
+        self.queue.core = self._new_queue()
 
     async def check_synced(self) -> None:
         """Return where every controller that can be served is. Raises Unavailable with what is still missing."""
         if problem := self.supervisor.problem():
             raise Unavailable(problem)
+
+    def _new_queue(self) -> Queue:
+        settings = self._settings
+        limits = Limits(lease_seconds=settings.ack_wait_seconds, gate_seconds=settings.read_your_writes_seconds)
+        # An epoch that no earlier term, of whomever, had.
+        return Queue(shard=settings.share.name, epoch=f"{time.time_ns():x}", seen=self._has_seen, limits=limits)
 
     def _take(self, change: Change) -> None:
         self.supervisor.take(change)
@@ -71,32 +83,91 @@ class Watcher:
         return self.router.has_seen(write)
 
 
-def build(settings: WatcherSettings):  # noqa: ANN201 - what asynccontextmanager makes
-    """What `run_service` builds the watcher from."""
+class Reign:
+    """What a watcher does while it leads its shard: it grants leases, publishes jobs, and tells how controllers fare."""
 
-    @asynccontextmanager
-    async def opened(service: Service) -> AsyncIterator[None]:
-        async with (
-            KubeClient.connect(settings.kubeconfig) as kube,
-            connected(settings.nats_url, name="metaloop-watcher") as bus,
-            EventRecorder.running(kube) as events,
-        ):
-            watcher = Watcher(settings, kube, events)
-            stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))
-            dispatcher = Dispatcher(bus, stream, shard=watcher.shard, queue=watcher.queue, claims=watcher.claims)
+    def __init__(self, watcher: Watcher, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> None:
+        self._watcher = watcher
+        self._kube = kube
+        self._bus = bus
+        self._settings = settings
+        self._is_open = False
+        self.leads: Callable[[], bool] = _nobody_else_is_there
 
-            async def check_cluster() -> None:
-                await kube.request("GET", "/version")
+    async def run(self) -> None:
+        """Reign until cancelled."""
+        watcher = self._watcher
+        watcher.begin_term()
+        dispatcher = self._dispatcher()
+        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock)
+        try:
+            async with dispatcher.open(), asyncio.TaskGroup() as tasks:
+                watcher.supervisor.take_over()
+                self._is_open = True
+                tasks.create_task(dispatcher.run(), name="dispatch")
+                tasks.create_task(health.run(), name="health")
+        finally:
+            self._is_open = False
+            watcher.supervisor.stand_back()
 
-            service.probes.alive("nats", bus.check)
-            service.probes.alive("kubernetes", check_cluster)
-            service.probes.ready("nats", bus.check)
-            service.probes.ready("controllers", watcher.check_synced)
-            add_views(service.app, watcher.queue, watcher.router)
-            count_queue(watcher.queue)
-            service.run("supervise", watcher.supervisor.run)
-            async with dispatcher.open():
-                service.run("dispatch", dispatcher.run)
-                yield
+    async def check_open(self) -> None:
+        """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
+        if self.leads() and not self._is_open:
+            raise Unavailable("not open for workers yet")
 
-    return opened
+    def _dispatcher(self) -> Dispatcher:
+        settings = self._settings
+        stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))
+        dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
+        dispatcher.leads = self.leads
+        dispatcher.on_report = self._watcher.router.hear
+        return dispatcher
+
+
+@asynccontextmanager
+async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[None]:
+    """The watcher, part of the service for as long as the block lasts."""
+    async with (
+        KubeClient.connect(settings.kubeconfig) as kube,
+        connected(settings.nats_url, name="metaloop-watcher") as bus,
+        EventRecorder.running(kube) as events,
+    ):
+        watcher = Watcher(settings, kube, events)
+        reign = Reign(watcher, kube, bus, settings=settings)
+
+        async def check_cluster() -> None:
+            await kube.request("GET", "/version")
+
+        service.probes.alive("nats", bus.check)
+        service.probes.alive("kubernetes", check_cluster)
+        service.probes.ready("nats", bus.check)
+        service.probes.ready("dispatch", reign.check_open)
+        service.probes.ready("controllers", watcher.check_synced)
+        count_queue(watcher.queue)
+        count_cache(watcher.watches)
+        spare_the_cache()
+        service.run("memory", collect_now_and_then)
+        service.run("supervise", watcher.supervisor.run)
+        if settings.debug_port:
+            views = Views(queue=watcher.queue, watches=watcher.watches, patients=watcher.supervisor.patients)
+            service.run("views", partial(views.serve, settings.debug_port))
+        service.run("lead", _leading(reign, kube, settings))
+        yield
+
+
+def _leading(reign: Reign, kube: KubeClient, settings: WatcherSettings):  # noqa: ANN202 - a coroutine function without arguments
+    """What runs the reign: for ever, or whenever an election is won."""
+    if not settings.leader_election:
+        return reign.run
+    election = Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds)
+    leader = Leader(kube, election, namespace=settings.lease_namespace, name=f"metaloop-watcher-{settings.share.name}")
+    reign.leads = leader.leads
+
+    async def lead() -> None:
+        await leader.run(reign.run)
+
+    return lead
+
+
+def _nobody_else_is_there() -> bool:
+    return True

@@ -5,7 +5,7 @@ Life of a dispatcher: `open` (hear workers, take over the leases that they hold)
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import assert_never
 
@@ -13,12 +13,13 @@ from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leas
 from metaloop.common.bus.claims import serving_claims
 from metaloop.common.bus.connect import Bus
 from metaloop.common.bus.jobs import JobPublisher, Outcome
-from metaloop.common.bus.messages import Renewal
+from metaloop.common.bus.messages import ClaimRequest, Renewal
 from metaloop.common.bus.stream import JobStream
 from metaloop.common.job import JobKey
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.claims import Claims
+from metaloop.watcher.errors import NotLeading
 from metaloop.watcher.workqueue import WorkQueue
 
 log = get_logger()
@@ -27,6 +28,15 @@ _HELD_WAIT_SECONDS = 0.3
 _MEND_PAUSE_SECONDS = 0.5
 _WORKER_SILENCE_SECONDS = 10.0
 """A worker that said nothing for so long has no free slots."""
+
+
+def _always() -> bool:
+    """Nobody else is there."""
+    return True
+
+
+def _nobody_asks(_: SyncReport) -> None:
+    """The listener where nobody wants to know."""
 
 
 class Dispatcher:
@@ -38,6 +48,10 @@ class Dispatcher:
         self._shard = shard
         self._queue = queue
         self._claims = claims
+        self.leads: Callable[[], bool] = _always
+        """Whether we lead the shard at this moment; if not, nothing is granted and nothing confirmed."""
+        self.on_report: Callable[[SyncReport], None] = _nobody_asks
+        """Told of each sync that ended."""
         self._publisher = JobPublisher(bus, self._take_outcome)
         self._bell = asyncio.Event()
         self._stream_is_doubtful = asyncio.Event()
@@ -54,7 +68,7 @@ class Dispatcher:
         async with (
             self._publisher.listening(),
             hearing_workers(self._bus, self._shard, ears),
-            serving_claims(self._bus, self._shard, handler=self._claims.answer),
+            serving_claims(self._bus, self._shard, handler=self._answer_claim),
         ):
             for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
                 self._take_renewal(renewal)
@@ -74,6 +88,7 @@ class Dispatcher:
             await self._bell.wait()
 
     async def _feed_window(self) -> None:
+        self._check_leadership()
         queue, clock = self._queue.core, self._queue.clock
         queue.advance(clock())
         while (job := queue.take(clock())) is not None:
@@ -116,8 +131,18 @@ class Dispatcher:
             case _:
                 assert_never(outcome)
 
+    def _check_leadership(self) -> None:
+        """Whoever was asleep may wake up to find another in its place: silence then, and the one who asked asks again."""
+        if not self.leads():
+            raise NotLeading("another watcher may lead this shard by now")
+
+    def _answer_claim(self, request: ClaimRequest) -> bytes:
+        self._check_leadership()
+        return self._claims.answer(request)
+
     def _take_renewal(self, renewal: Renewal) -> list[str]:
         """The leases of a worker that are lost; the others live on."""
+        self._check_leadership()
         queue, now = self._queue.core, self._queue.clock()
         queue.window.tell(renewal.worker, renewal.slots, now=now)
         queue.window.forget_silent(since=now - _WORKER_SILENCE_SECONDS)
@@ -129,6 +154,7 @@ class Dispatcher:
 
     def _take_report(self, report: SyncReport) -> None:
         self._queue.core.report(report, now=self._queue.clock())
+        self.on_report(report)
         self._bell.set()
 
     def _take_receipt(self, lease: str) -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedGroup, CachedObservation, Gone
-from metaloop.common.report import Write
+from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.health import Standing
 from metaloop.watcher.core.instance import Instance, concerned_by_child, concerned_by_parent
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
@@ -24,24 +25,40 @@ class Router:
     instances: dict[ControllerId, Instance] = field(default_factory=dict[ControllerId, Instance])
     controllers: dict[ControllerId, bytes] = field(default_factory=dict[ControllerId, bytes])
     """Each controller object as it is now, which may be newer than the spec that its instance serves."""
+    standings: dict[ControllerId, Standing] = field(default_factory=dict[ControllerId, Standing])
+    """How many parents each running instance has, and which of them fail."""
     _by_parent: dict[ResourceId, list[Instance]] = field(default_factory=dict[ResourceId, list[Instance]])
     _by_child: dict[ResourceId, list[Instance]] = field(default_factory=dict[ResourceId, list[Instance]])
 
     def start(self, instance: Instance, *, reason: str) -> None:
         """Route events to an instance, in place of an older one of the same controller, and mark all its parents."""
-        self.instances[instance.controller.id] = instance
+        controller = instance.controller
+        former = self.standings.get(controller.id, Standing())
+        standing = self.standings[controller.id] = Standing()
+        self.instances[controller.id] = instance
         self._index()
-        self.queue.set_controller(instance.controller.id, resync_seconds=instance.controller.resync_period_seconds)
-        for key, record in self.caches[instance.parent.id].objects.items():
+        self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds)
+        for parent, record in self.caches[instance.parent.id].objects.items():
             if instance.serves(record):
-                instance.learn_parent(key, record)
-                self.queue.mark(instance.key(key), MarkClass.RETRY, reason)
+                key = instance.key(parent)
+                standing.parents += 1
+                if key in former.failing:
+                    standing.failing[key] = former.failing[key]
+                instance.learn_parent(parent, record)
+                self.queue.mark(key, MarkClass.RETRY, reason)
 
     def stop(self, controller: ControllerId) -> None:
         """Route nothing to a controller any more."""
         if self.instances.pop(controller, None) is not None:
+            del self.standings[controller]
             self._index()
             self.queue.forget_controller(controller)
+
+    def hear(self, report: SyncReport) -> None:
+        """A sync of one of our parents ended."""
+        standing = self.standings.get(report.key.controller)
+        if standing is not None:
+            standing.hear(report)
 
     def take(self, change: Change) -> None:
         """Mark whom a change concerns."""
@@ -74,6 +91,11 @@ class Router:
 
     def _take_parent(self, instance: Instance, change: Change) -> None:
         instance.learn_parent(change.key, change.new)
+        served = instance.serves(change.new)
+        standing = self.standings[instance.controller.id]
+        standing.parents += served - instance.serves(change.old)
+        if not served:
+            standing.forget(instance.key(change.key))
         if change.new is None:
             self.queue.forget(instance.key(change.key))
         elif concerned_by_parent(instance, change):

@@ -1,16 +1,26 @@
 """The frozen settings this service reads from its environment, one documented field each."""
 
+from pathlib import Path
+
 from pydantic import Field, field_validator
 
 from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.settings import KubeSettings, NatsSettings, ServiceSettings
 from metaloop.watcher.core.shard import Shard, Share
 
+_NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
 
 class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
     """What the watcher can be told."""
 
-    port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes, metrics and debug views on; 0 takes a free one.")
+    port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
+    debug_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="The port of the read-only views /debug/queue, leases, cache and controllers, on loopback; 0: none.",
+    )
     shard: str = Field(
         default="0/1",
         pattern=r"^\d+/[1-9]\d*$",
@@ -28,6 +38,24 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
     read_your_writes_seconds: float = Field(
         default=2.0, ge=0, description="How long a parent waits, at most, until the cache has seen what its last sync wrote."
     )
+
+    leader_election: bool = Field(
+        default=False,
+        description="Whether several watchers may run for this shard: one leads, by a Lease; the others keep their caches warm.",
+    )
+    leader_lease_seconds: int = Field(
+        default=15,
+        ge=6,
+        description="After so long without a sign of life of the leader, another leads. It renews its Lease seven times in it.",
+    )
+    leader_namespace: str = Field(default="", description="The namespace of the Lease; empty: the pod's own, or default outside of a pod.")
+
+    @property
+    def lease_namespace(self) -> str:
+        """Where the Lease is."""
+        if self.leader_namespace:
+            return self.leader_namespace
+        return _NAMESPACE_OF_POD.read_text().strip() if _NAMESPACE_OF_POD.exists() else "default"
 
     @property
     def share(self) -> Share:

@@ -12,7 +12,7 @@ A controller is, at any time,
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -20,9 +20,11 @@ from metaloop.common.api.composite import KIND, CompositeController, parse_compo
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.health import Patient, Trouble, health_of
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.shard import Share
@@ -56,16 +58,6 @@ class Announcer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What keeps a controller from being served as its spec wants it. `reason` is an Event's reason."""
-
-    reason: str
-    message: str
-    is_refusal: bool = False
-    """Whether a resource is missing, or we may not see it: what happened to it meanwhile, nobody can tell."""
-
-
 @dataclass(slots=True, eq=False)
 class _Controller:
     """One installed controller: what it asks for, and what became of that."""
@@ -97,6 +89,8 @@ class Supervisor:
         self._served = served
         self._announcer = announcer
         self._share = share
+        self._speaks = False
+        """Whether it is ours to tell people of controllers: a standby is silent."""
         self._controllers: dict[ControllerId, _Controller] = {}
         self._bell = asyncio.Event()
         self._has_settled = False
@@ -141,6 +135,27 @@ class Supervisor:
             return "what the API server serves is not known yet"
         starting = [id_.name for id_, each in self._controllers.items() if each.candidate and not each.running and not each.trouble]
         return f"starting: {', '.join(starting)}" if starting else ""
+
+    def patients(self) -> Iterator[Patient]:
+        """All controllers, and how they fare."""
+        for id_, controller in self._controllers.items():
+            generation = unstructured.generation(controller.raw)
+            health = health_of(generation, trouble=controller.trouble, standing=self._router.standings.get(id_))
+            yield Patient(resource=COMPOSITES, raw=controller.raw, health=health)
+
+    def take_over(self) -> None:
+        """We speak for this shard from now on: have all parents looked at, and tell what stands, which others may have told before."""
+        self._speaks = True
+        for controller in self._controllers.values():
+            if controller.running is not None:
+                self._announce_beginning(controller)
+                self._router.start(controller.running, reason="watcher started")
+            if controller.trouble is not None:
+                self._announce(controller, "Warning", controller.trouble.reason, controller.trouble.message)
+
+    def stand_back(self) -> None:
+        """Another watcher speaks for this shard."""
+        self._speaks = False
 
     # -- controllers -----------------------------------------------------------------------------------------------------------------
 
@@ -188,14 +203,14 @@ class Supervisor:
         former, controller.candidate = controller.candidate, None
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
-            return Trouble("CreateError", f"Cannot create new controller: {wanted}")
+            return Trouble("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
         match instance_of(wanted, self._served.resources):
             case Waiting() as waiting if controller.runs_as_wanted:
-                return Trouble("SyncError", str(waiting), is_refusal=True)
+                return Trouble("SyncError", "WaitingForCRD", str(waiting), is_refusal=True)
             case Waiting() as waiting:
-                return Trouble("CreateError", f"Cannot create new controller: {waiting}")
+                return Trouble("CreateError", "WaitingForCRD", f"Cannot create new controller: {waiting}")
             case NoStatus() as problem:
-                return Trouble("SyncError", str(problem))
+                return Trouble("SyncError", "NoStatusSubresource", str(problem))
             case Instance() as instance:
                 if not (controller.running and _is_same(instance, controller.running)):
                     controller.candidate = former if former and _is_same(instance, former) else instance
@@ -224,7 +239,7 @@ class Supervisor:
             self._start(controller, candidate)
             return None
         problems = self._problems(candidate)
-        return Trouble("CreateError", f"Cannot create new controller: cannot watch {problems}") if problems else None
+        return Trouble("CreateError", "CannotWatch", f"Cannot create new controller: cannot watch {problems}") if problems else None
 
     def _trouble_with_watches(self, controller: _Controller) -> Trouble | None:
         """A running controller whose resource can't be watched goes on with what was seen last, and says so."""
@@ -232,7 +247,7 @@ class Supervisor:
             return None
         problems = self._problems(controller.running)
         is_refusal = any(self._watches.is_refused(info.id) for info in controller.running.resources)
-        return Trouble("SyncError", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
+        return Trouble("SyncError", "CannotWatch", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
 
     def _problems(self, instance: Instance) -> str:
         return "; ".join(f"{info.id}: {problem}" for info in instance.resources if (problem := self._watches.problem(info.id)))
@@ -244,13 +259,12 @@ class Supervisor:
     # -- starting and stopping -------------------------------------------------------------------------------------------------------
 
     def _start(self, controller: _Controller, candidate: Instance) -> None:
-        name, is_first = candidate.controller.name, controller.running is None
+        is_first = controller.running is None
         self._announce_end(controller)
-        self._announce(controller, "Normal", "Starting", f"Starting controller: {name}")
         controller.running, controller.candidate = candidate, None
         self._router.controllers[candidate.controller.id] = controller.shown
         self._router.start(candidate, reason="controller started" if is_first else "controller changed")
-        self._announce(controller, "Normal", "Started", f"Started controller: {name}")
+        self._announce_beginning(controller)
         self.ring()  # what only the former instance wanted is watched no longer
 
     def _stop(self, controller: _Controller) -> None:
@@ -263,9 +277,14 @@ class Supervisor:
         self._announce_end(controller)
         controller.running = None
 
+    def _announce_beginning(self, controller: _Controller) -> None:
+        name = unstructured.name(controller.raw)
+        self._announce(controller, "Normal", "Starting", f"Starting controller: {name}")
+        self._announce(controller, "Normal", "Started", f"Started controller: {name}")
+
     def _announce_end(self, controller: _Controller) -> None:
         if controller.running is not None:
-            name = controller.running.controller.name
+            name = unstructured.name(controller.raw)
             self._announce(controller, "Normal", "Stopping", f"Stopping controller: {name}")
             self._announce(controller, "Normal", "Stopped", f"Stopped controller: {name}")
 
@@ -281,8 +300,9 @@ class Supervisor:
 
     def _announce(self, controller: _Controller, type_: EventType, reason: str, message: str) -> None:
         say: Callable[..., object] = log.warning if type_ == "Warning" else log.info
-        say("controller.event", **{fields.CONTROLLER: _name(controller.raw), fields.REASON: reason, "message": message})
-        self._announcer.record(controller.raw, type_, reason, message)
+        say("controller.event", **{fields.CONTROLLER: unstructured.describe(controller.raw), fields.REASON: reason, "message": message})
+        if self._speaks:
+            self._announcer.record(controller.raw, type_, reason, message)
 
 
 def _is_same(one: Instance, other: Instance) -> bool:
@@ -295,8 +315,3 @@ def _wanted(raw: JsonObject) -> CompositeController | InvalidSpec:
         return parse_composite(raw)
     except InvalidSpec as problem:
         return problem
-
-
-def _name(raw: JsonObject) -> str:
-    metadata = raw.get("metadata")
-    return f"{raw.get('kind')}/{metadata.get('name') if isinstance(metadata, dict) else ''}"

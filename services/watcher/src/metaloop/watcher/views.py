@@ -1,37 +1,48 @@
-"""Read-only views for people who ask why: the queue with each key's class, age and reason; the caches; the leases."""
+"""Read-only views for people who ask why: the queue with each key's class, age and reason; leases, caches, controllers.
 
-from fastapi import FastAPI
+They are served on a port of their own, on loopback only: what they show is nobody else's business.
+"""
 
-from metaloop.common.json import JsonObject
-from metaloop.common.telemetry import metrics
-from metaloop.watcher.core.entry import Entry
-from metaloop.watcher.route import Router
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from metaloop.common.json import JsonObject, JsonValue, dumps
+from metaloop.common.objects import unstructured
+from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.watcher.core.entry import Entry, Lease
+from metaloop.watcher.core.health import Patient
+from metaloop.watcher.health import Patients
+from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
 
+log = get_logger()
 
-def add_views(app: FastAPI, queue: WorkQueue, router: Router) -> None:
-    """Serve `/debug/queue`, `/debug/leases`, `/debug/cache` and `/debug/controllers`."""
+_LOOPBACK = "127.0.0.1"
 
-    @app.get("/debug/queue")
-    def show_queue() -> list[JsonObject]:
-        return [_entry(entry) for entry in queue.core.entries()]
 
-    @app.get("/debug/leases")
-    def show_leases() -> list[JsonObject]:
-        now = queue.clock()
-        return [
-            {
-                "key": str(entry.key),
-                "lease": entry.lease.id,
-                "worker": entry.lease.worker,
-                "expiresInSeconds": round(entry.lease.expires - now, 3),
-            }
-            for entry in queue.core.entries()
-            if entry.lease is not None
-        ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """What can be looked at, each as JSON."""
 
-    @app.get("/debug/cache")
-    def show_cache() -> list[JsonObject]:
+    queue: WorkQueue
+    watches: Watches
+    patients: Patients
+
+    def show_queue(self) -> list[JsonValue]:
+        """Every key that isn't blank: where it is, since when it waits, and why."""
+        now = self.queue.clock()
+        return [_entry(entry, now) for entry in self.queue.core.entries()]
+
+    def show_leases(self) -> list[JsonValue]:
+        """Who holds what, and for how long unless it is renewed."""
+        now = self.queue.clock()
+        return [_lease(entry, entry.lease, now) for entry in self.queue.core.entries() if entry.lease is not None]
+
+    def show_cache(self) -> list[JsonValue]:
+        """Each watched resource: what is cached of it, and how old that is at worst."""
         return [
             {
                 "resource": str(resource),
@@ -39,42 +50,96 @@ def add_views(app: FastAPI, queue: WorkQueue, router: Router) -> None:
                 "bytes": sum(len(record.raw) for record in cache.objects.values()),
                 "synced": cache.is_synced,
                 "resourceVersion": str(cache.version),
+                "silentSeconds": round(self.watches.silent_seconds(resource), 3),
+                "problem": self.watches.problem(resource),
             }
-            for resource, cache in router.caches.items()
+            for resource, cache in self.watches.caches.items()
         ]
 
-    @app.get("/debug/controllers")
-    def show_controllers() -> list[JsonObject]:
-        return [
-            {
-                "controller": str(instance.controller.id),
-                "generation": instance.controller.generation,
-                "parent": str(instance.parent.id),
-                "children": [str(child.id) for child in instance.children],
-            }
-            for instance in router.instances.values()
-        ]
+    def show_controllers(self) -> list[JsonValue]:
+        """Each installed controller, and how it fares."""
+        return [_patient(patient) for patient in self.patients()]
+
+    async def serve(self, port: int) -> None:
+        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache` and `/debug/controllers` until cancelled."""
+        app = web.Application()
+        for name, show in (
+            ("queue", self.show_queue),
+            ("leases", self.show_leases),
+            ("cache", self.show_cache),
+            ("controllers", self.show_controllers),
+        ):
+            app.router.add_get(f"/debug/{name}", _handler(show))
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, _LOOPBACK, port).start()
+            log.info("views.served", **{fields.HOST: _LOOPBACK, fields.PORT: runner.addresses[0][1]})
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
 
 
-def _entry(entry: Entry) -> JsonObject:
+def _handler(show: Callable[[], list[JsonValue]]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=dumps(show()), content_type="application/json")
+
+    return handle
+
+
+def _entry(entry: Entry, now: float) -> JsonObject:
     mark = entry.mark
+    since = entry.lane.lines[mark.klass].items.get(entry) if mark else None
     return {
         "key": str(entry.key),
-        "stage": entry.stage.name.lower(),
+        "stage": entry.stage.value,
         "class": mark.klass.name.lower() if mark else None,
         "reason": mark.reason if mark else None,
+        "waitsSeconds": round(now - since, 3) if since is not None else None,
         "failures": entry.failures,
+    }
+
+
+def _lease(entry: Entry, lease: Lease, now: float) -> JsonObject:
+    return {
+        "key": str(entry.key),
+        "lease": lease.id,
+        "worker": lease.worker,
+        "serves": lease.serves.reason,
+        "expiresInSeconds": round(lease.expires - now, 3),
+    }
+
+
+def _patient(patient: Patient) -> JsonObject:
+    health = patient.health
+    return {
+        "controller": unstructured.describe(patient.raw),
+        "generation": health.generation,
+        "ready": health.is_ready,
+        "reason": health.reason,
+        "message": health.message,
+        "parents": health.parents,
+        "failingParents": health.failing,
     }
 
 
 def count_queue(queue: WorkQueue) -> None:
     """Have Prometheus see what the queue holds and what it counted."""
-    core = queue.core
-    metrics.observed("metaloop_queue_waiting", "Parents that wait for their turn.", lambda: core.waiting)
-    metrics.observed("metaloop_queue_gated", "Parents that wait until the cache has seen their last sync's writes.", lambda: core.gated)
-    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker took yet.", lambda: core.unclaimed)
-    metrics.observed("metaloop_queue_leased", "Parents that a worker holds.", lambda: core.leased)
-    for name in core.counts.__slots__:
+    metrics.observed("metaloop_queue_waiting", "Parents that wait for their turn.", lambda: queue.core.waiting)
+    metrics.observed(
+        "metaloop_queue_gated", "Parents that wait until the cache has seen their last sync's writes.", lambda: queue.core.gated
+    )
+    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker took yet.", lambda: queue.core.unclaimed)
+    metrics.observed("metaloop_queue_leased", "Parents that a worker holds.", lambda: queue.core.leased)
+    for name in queue.core.counts.__slots__:
         metrics.observed(
-            f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(core.counts, name)
+            f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(queue.core.counts, name)
         )
+
+
+def count_cache(watches: Watches) -> None:
+    """Have Prometheus see what is cached."""
+    metrics.observed(
+        "metaloop_cache_objects", "Objects in the cache.", lambda: sum(len(cache.objects) for cache in watches.caches.values())
+    )
+    metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(watches.caches))

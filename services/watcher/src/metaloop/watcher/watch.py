@@ -38,6 +38,8 @@ _LISTING_SILENCE_SECONDS = 10.0
 _LASTING_SECONDS = 10.0
 """A watch that lasted so long was worth it, though nothing may have happened."""
 _LIMIT_LEFT = 0.9
+_BREATH = 64
+"""After so many events, others get their turn, though more may be at hand: a burst must not keep claims waiting."""
 _OWN_PACE = 2
 """So often in a row we come back sooner than the server wants us: it says a second where it needs a tenth to set up a new resource."""
 _NOT_YET_SERVED = 3
@@ -96,6 +98,8 @@ class Reflector:
         self._unreadable: set[int] = set()
         """The hashes of lines that were garbled once."""
         self._wakened = asyncio.Event()
+        self.heard_at = asyncio.get_running_loop().time()
+        """When the server last said anything."""
         self.problem = ""
         """What keeps it from watching now, for people; empty while all is well."""
         self.is_refused = False
@@ -144,6 +148,7 @@ class Reflector:
         params = {"limit": _PAGE}
         while True:
             page = await self._kube.list_page(self._resource, params=params)
+            self.heard_at = asyncio.get_running_loop().time()
             for item in _items(page):
                 self._put(item)
             meta = unstructured.metadata(page)
@@ -164,21 +169,28 @@ class Reflector:
 
     async def _watch(self, start: dict[str, str]) -> None:
         """Tell what happens until the server ends the watch."""
+        told = 0
         async with aclosing(self._lines(start)) as lines:
             async for line in lines:
-                event = self._read(line)
-                if event is None:
-                    continue
-                match event.type:
-                    case "ADDED" | "MODIFIED":
-                        self._put(event.object)
-                    case "DELETED":
-                        self._remove(event.object)
-                    case "BOOKMARK":
-                        pass
-                self._advance(event)
+                self._take(line)
+                told += 1
+                if told % _BREATH == 0:
+                    await asyncio.sleep(0)
         if not self._version:
             raise Unavailable("the watch ended in the middle of the list")
+
+    def _take(self, line: bytes) -> None:
+        event = self._read(line)
+        if event is None:
+            return
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._put(event.object)
+            case "DELETED":
+                self._remove(event.object)
+            case "BOOKMARK":
+                pass
+        self._advance(event)
 
     async def _lines(self, start: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """The lines of a watch; TimeoutError after too long a silence."""
@@ -193,10 +205,11 @@ class Reflector:
         ):
             async for line in lines:
                 yield line
+                self.heard_at = now = loop.time()
                 allowed = patience if self._version else while_listing
                 # Moving the limit for every line would cost more than reading most of them: only when a tenth of it is gone.
-                if (limit.when() or 0.0) - loop.time() < _LIMIT_LEFT * allowed:
-                    limit.reschedule(loop.time() + allowed)
+                if (limit.when() or 0.0) - now < _LIMIT_LEFT * allowed:
+                    limit.reschedule(now + allowed)
 
     def _read(self, line: bytes) -> WatchEvent | None:
         """The event of a line; None for one that is skipped, since it was garbled twice. Raises Unreadable for one that is garbled at first."""

@@ -110,6 +110,10 @@ class Watches:
         watch = self._watches.get(resource)
         return watch.reflector.problem if watch is not None else ""
 
+    def silent_seconds(self, resource: ResourceId) -> float:
+        """How long ago the API server said anything about a resource, a bookmark at the least."""
+        return asyncio.get_running_loop().time() - self._watches[resource].reflector.heard_at
+
     def is_refused(self, resource: ResourceId) -> bool:
         """Whether the API server doesn't let us watch a resource now: it isn't there, or we may not."""
         return self._watches[resource].reflector.is_refused

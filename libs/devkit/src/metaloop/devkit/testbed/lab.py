@@ -46,13 +46,16 @@ class Ground:
             yield Ground(plane=plane, broker=broker, cluster=cluster, audit=AuditLog(log), workdir=workdir)
 
     @asynccontextmanager
-    async def stack(self, *, settings: Mapping[str, str] | None = None, reconcilers: int = 2) -> AsyncIterator[Stack]:
-        """The services, serving for as long as the block lasts."""
+    async def stack(
+        self, *, settings: Mapping[str, str] | None = None, reconcilers: int = 2, standbys: int = 0, kubeconfig: Path | None = None
+    ) -> AsyncIterator[Stack]:
+        """The services, serving for as long as the block lasts; `kubeconfig` is another way to the cluster than the straight one."""
         async with Stack.start(
-            kubeconfig=self.plane.kubeconfig_path,
+            kubeconfig=kubeconfig or self.plane.kubeconfig_path,
             nats_url=self.broker.url,
             workdir=self.workdir,
             reconcilers=reconcilers,
+            standbys=standbys,
             settings=settings,
         ) as stack:
             yield stack

@@ -26,6 +26,11 @@ class Share:
     shard: Shard
     target: Selector
 
+    @property
+    def name(self) -> str:
+        """What the share is called on the bus, where watchers of other shares may be too."""
+        return f"{self.shard.index}-{crc32(str(self.target).encode()):08x}" if self.target.requirements else str(self.shard.index)
+
     def holds(self, controller: ControllerId, labels: Labels) -> bool:
         """Whether a controller with these labels is ours to serve."""
         return self.target.matches(labels) and self.shard.holds(controller)

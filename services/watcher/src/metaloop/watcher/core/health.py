@@ -1,0 +1,137 @@
+"""How a controller fares: what keeps it from being served, how many parents it has, and which of them fail; and that as a status."""
+
+from dataclasses import dataclass, field
+
+from metaloop.common.job import JobKey
+from metaloop.common.json import JsonObject, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.report import SyncReport
+
+READY = "Ready"
+
+_NOT_THE_HOOKS_FAULT = frozenset(
+    {
+        "AlreadyExists",
+        "Expired",
+        "Forbidden",
+        "Invalid",
+        "InvalidParent",
+        "InvalidSpec",
+        "NameTaken",
+        "NotFound",
+        "Refused",
+        "ServerTimeout",
+        "TooManyRequests",
+        "Unanswered",
+        "Unauthorized",
+        "Unavailable",
+    }
+)
+_EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost"})
+"""What mends itself with the next try, and is nobody's failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a controller from being served as its spec wants it."""
+
+    reason: str
+    """An Event's reason."""
+    condition: str
+    """The reason of the condition `Ready`."""
+    message: str
+    is_refusal: bool = False
+    """Whether a resource is missing, or we may not see it: what happened to it meanwhile, nobody can tell."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """The parents of one running controller, counted."""
+
+    parents: int = 0
+    failing: dict[JobKey, SyncReport] = field(default_factory=dict[JobKey, SyncReport])
+    """The last reports of those whose last sync failed."""
+
+    def hear(self, report: SyncReport) -> None:
+        """A sync of one of them ended."""
+        match report.result:
+            case "done":
+                self.failing.pop(report.key, None)
+            case "retry" | "rejected" if report.reason not in _EVERYDAY_LIFE:
+                self.failing[report.key] = report
+            case _:
+                pass  # a webhook that asks for time, or a try that will be repeated at once, says nothing
+
+    def forget(self, key: JobKey) -> None:
+        """That parent is no more."""
+        self.failing.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What the status of a controller should say."""
+
+    generation: int
+    reason: str
+    message: str
+    is_ready: bool = False
+    parents: int = 0
+    failing: int = 0
+
+    @property
+    def condition(self) -> tuple[int, str, bool]:
+        """What of it is worth to be told soon; the rest can wait."""
+        return self.generation, self.reason, self.is_ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """A controller, and how it fares."""
+
+    resource: ResourceInfo
+    raw: JsonObject
+    health: Health
+
+
+def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | None) -> Health:
+    """How a controller fares; `standing` is None unless it runs."""
+    parents, failing = (standing.parents, len(standing.failing)) if standing else (0, 0)
+    if trouble is not None:
+        return Health(generation=generation, reason=trouble.condition, message=trouble.message, parents=parents, failing=failing)
+    if standing is None:
+        return Health(generation=generation, reason="Starting", message="its resources are being listed")
+    if standing.failing:
+        reason, message = _failure(standing)
+        return Health(generation=generation, reason=reason, message=message, parents=parents, failing=failing)
+    return Health(generation=generation, reason="Synced", message="all parents are in sync", is_ready=True, parents=parents)
+
+
+def _failure(standing: Standing) -> tuple[str, str]:
+    """The reason and message for one failing parent, always the same one of the same ones."""
+    first = min(standing.failing)
+    report = standing.failing[first]
+    reason = "SyncFailing" if report.reason in _NOT_THE_HOOKS_FAULT else "HookFailing"
+    name = f"{first.namespace}/{first.name}" if first.namespace else first.name
+    return reason, f"{name}: {report.message or report.reason}"
+
+
+def status_of(health: Health, before: JsonObject, *, at: str) -> JsonObject:
+    """The status that says so; other people's conditions stay, and `at` is when `Ready` changed, if it did."""
+    ready = {
+        "type": READY,
+        "status": "True" if health.is_ready else "False",
+        "observedGeneration": health.generation,
+        "reason": health.reason,
+        "message": health.message,
+    }
+    conditions = before.get("conditions")
+    former = [entry for entry in conditions if is_object(entry)] if isinstance(conditions, list) else []
+    same = next((entry for entry in former if entry.get("type") == READY and entry.get("status") == ready["status"]), None)
+    since = (unstructured.text(same, "lastTransitionTime") if same else "") or at
+    return {
+        "observedGeneration": health.generation,
+        "parents": health.parents,
+        "failingParents": health.failing,
+        "conditions": [*(entry for entry in former if entry.get("type") != READY), {**ready, "lastTransitionTime": since}],
+    }

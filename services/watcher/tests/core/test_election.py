@@ -1,0 +1,140 @@
+"""Who leads: at most one at any time, whoever sleeps, and soon another when the leader is gone."""
+
+import heapq
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metaloop.watcher.core.election import Election, LeaseRecord
+
+LEASE_SECONDS = 15
+AT = "2026-01-01T00:00:00.000000Z"
+
+
+def held_by(holder: str, *, version: str = "1", renewed: str = AT) -> LeaseRecord:
+    return LeaseRecord(holder=holder, duration_seconds=LEASE_SECONDS, renewed=renewed, resource_version=version)
+
+
+def election(identity: str = "me") -> Election:
+    return Election(identity=identity, lease_seconds=LEASE_SECONDS)
+
+
+def test_a_lease_that_is_not_there_may_be_taken():
+    candidate = election()
+    candidate.see(LeaseRecord(), now=0)
+
+    assert candidate.may_take(0)
+    assert candidate.bid(at=AT).transitions == 0
+
+
+def test_anothers_lease_may_be_taken_when_it_was_not_renewed_for_as_long_as_it_lasts():
+    candidate = election()
+    candidate.see(held_by("other"), now=100)
+    candidate.see(held_by("other"), now=110)
+
+    assert not candidate.may_take(114.9)
+    assert candidate.may_take(115)
+
+
+def test_a_renewal_begins_the_wait_anew():
+    candidate = election()
+    candidate.see(held_by("other"), now=100)
+    candidate.see(held_by("other", version="2"), now=110)
+
+    assert not candidate.may_take(124.9)
+
+
+def test_a_released_lease_may_be_taken_at_once():
+    former, candidate = election("former"), election()
+    former.see(held_by("former"), now=0)
+
+    candidate.see(replace(former.resign(at=AT), resource_version="2"), now=1)
+
+    assert candidate.may_take(1)
+    assert not former.holds(0)
+
+
+def test_a_leader_stops_counting_on_its_lease_before_anybody_else_may_begin():
+    leader = election()
+    leader.won(held_by("me"), sent=100, now=101)
+
+    assert leader.holds(109.9)
+    assert not leader.holds(110)
+    assert leader.seconds_left(105) == 5
+    assert leader.seconds_left(200) == 0
+
+
+def test_a_change_of_the_holder_is_counted():
+    candidate = election()
+    candidate.see(held_by("other"), now=0)
+
+    assert candidate.bid(at=AT).transitions == 1
+
+
+def test_a_renewal_keeps_the_time_of_the_beginning():
+    leader = election()
+    leader.see(replace(held_by("me"), acquired="then"), now=0)
+
+    bid = leader.bid(at=AT)
+
+    assert (bid.acquired, bid.renewed, bid.transitions) == ("then", AT, 0)
+
+
+class Rivals:
+    """Three candidates and a server on a common time line. Requests and answers are late or lost, and everybody sleeps now and then."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._made = 0
+        self._server = LeaseRecord()
+        self.now = 0.0
+        self.candidates = [election(name) for name in "abc"]
+        for candidate in self.candidates:
+            self._after(dice.uniform(0, 5), partial(self._try, candidate))
+
+    def run(self, *, until: float) -> Iterator[list[str]]:
+        """Who leads, after each event."""
+        while self._events[0][0] < until:
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+            yield [candidate.identity for candidate in self.candidates if candidate.holds(self.now)]
+
+    def _after(self, seconds: float, event: Callable[[], None]) -> None:
+        self._made += 1
+        heapq.heappush(self._events, (self.now + seconds, self._made, event))
+
+    def _try(self, candidate: Election) -> None:
+        candidate.see(self._server, now=self.now)
+        if candidate.may_take(self.now):
+            bid, sent = candidate.bid(at=str(self.now)), self.now
+            self._after(self._latency(), lambda: self._decide(candidate, bid, sent))
+        nap = self._dice.uniform(1, 40) if self._dice.random() < 0.1 else 0.0
+        self._after(candidate.retry_seconds + nap, partial(self._try, candidate))
+
+    def _decide(self, candidate: Election, bid: LeaseRecord, sent: float) -> None:
+        if bid.resource_version == self._server.resource_version:
+            self._server = replace(bid, resource_version=str(self._made))
+            accepted = self._server
+            if self._dice.random() < 0.9:
+                self._after(self._latency(), lambda: candidate.won(accepted, sent=sent, now=self.now))
+
+    def _latency(self) -> float:
+        return self._dice.choice([0.0, 0.01, 1.0, 10.0, 30.0])
+
+
+@given(st.integers())
+@settings(max_examples=100, deadline=None)
+def test_at_most_one_leads_at_any_time(seed: int):
+    for leaders in Rivals(random.Random(seed)).run(until=600):
+        assert len(leaders) <= 1, leaders
+
+
+@given(st.integers())
+@settings(max_examples=20, deadline=None)
+def test_again_and_again_somebody_leads(seed: int):
+    assert sum(len(leaders) for leaders in Rivals(random.Random(seed)).run(until=600)) > 10

@@ -1,0 +1,102 @@
+"""How a controller fares, and how its status says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from metaloop.common.json import JsonObject
+from metaloop.common.report import Result
+from metaloop.common.testing.builders import job_key, sync_report
+from metaloop.watcher.core.health import Health, Standing, Trouble, health_of, status_of
+
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+SYNCED = Health(generation=3, reason="Synced", message="all parents are in sync", is_ready=True, parents=2)
+
+
+def standing(**results: tuple[Result, str]) -> Standing:
+    found = Standing(parents=2)
+    for name, (result, reason) in results.items():
+        found.hear(replace(sync_report(job_key(name), "lease", result=result), reason=reason, message="it said no"))
+    return found
+
+
+def test_a_controller_whose_parents_are_in_sync_is_ready():
+    assert health_of(3, trouble=None, standing=standing(a=("done", ""))) == SYNCED
+
+
+def test_a_controller_that_does_not_run_yet_is_starting():
+    assert health_of(1, trouble=None, standing=None).reason == "Starting"
+
+
+def test_trouble_comes_before_everything_else():
+    trouble = Trouble("CreateError", "WaitingForCRD", "waiting for things")
+
+    found = health_of(1, trouble=trouble, standing=standing(a=("retry", "Timeout")))
+
+    assert found == Health(generation=1, reason="WaitingForCRD", message="waiting for things", parents=2, failing=1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("WebhookFailed", "HookFailing"), ("InvalidAnswer", "HookFailing"), ("Forbidden", "SyncFailing")]
+)
+def test_a_failing_parent_is_named_with_whose_fault_it_is(reason: str, expected: str):
+    found = health_of(3, trouble=None, standing=standing(b=("retry", reason), a=("rejected", reason)))
+
+    assert found == Health(generation=3, reason=expected, message="default/a: it said no", parents=2, failing=2)
+
+
+def test_a_parent_that_is_in_sync_again_does_not_fail_any_more():
+    found = standing(a=("retry", "Timeout"))
+
+    found.hear(sync_report(job_key("a"), "lease"))
+
+    assert found.failing == {}
+
+
+@pytest.mark.parametrize(("result", "reason"), [("throttled", ""), ("retry", "Conflict"), ("retry", "LeaseLost")])
+def test_what_mends_itself_with_the_next_try_is_no_failure(result: Result, reason: str):
+    assert standing(a=(result, reason)).failing == {}
+
+
+def test_a_parent_that_is_no_more_does_not_fail():
+    found = standing(a=("retry", "Timeout"))
+
+    found.forget(job_key("a"))
+
+    assert found.failing == {}
+
+
+def test_a_status_says_generation_counts_and_condition():
+    assert status_of(SYNCED, {}, at=NOW) == {
+        "observedGeneration": 3,
+        "parents": 2,
+        "failingParents": 0,
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "observedGeneration": 3,
+                "reason": "Synced",
+                "message": "all parents are in sync",
+                "lastTransitionTime": NOW,
+            }
+        ],
+    }
+
+
+def test_a_condition_remembers_since_when_it_is_so():
+    before = status_of(SYNCED, {}, at=THEN)
+
+    assert status_of(SYNCED, before, at=NOW) == before
+    changed = status_of(replace(SYNCED, is_ready=False), before, at=NOW)
+    assert changed["conditions"][0]["lastTransitionTime"] == NOW  # type: ignore[index,call-overload]
+
+
+def test_conditions_of_others_stay():
+    theirs: JsonObject = {"type": "Audited", "status": "True"}
+
+    status = status_of(SYNCED, {"conditions": [theirs, "nonsense"]}, at=NOW)
+
+    assert isinstance(status["conditions"], list)
+    assert status["conditions"][0] == theirs
+    assert len(status["conditions"]) == 2

@@ -1,0 +1,92 @@
+"""Two candidates before a real API server: one leads, and the other as soon as it may."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.testbed.apiproxy import ApiProxy
+from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.eventually import eventually as eventually_true
+from metaloop.watcher.core.election import Election
+from metaloop.watcher.leader import LEASES, Leader
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+LEASE_SECONDS = 6
+
+
+class Candidate:
+    """A leader-to-be that notes when it reigns."""
+
+    def __init__(self, kube: KubeClient, namespace: str, identity: str) -> None:
+        election = Election(identity=identity, lease_seconds=LEASE_SECONDS)
+        self.leader = Leader(kube, election, namespace=namespace, name="lease")
+        self.reigns = False
+        self.task: asyncio.Task[None] | None = None
+
+    async def reign(self) -> None:
+        self.reigns = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.reigns = False
+
+
+@asynccontextmanager
+async def running(*candidates: Candidate) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        for candidate in candidates:
+            candidate.task = tasks.create_task(candidate.leader.run(candidate.reign))
+        yield
+        for candidate in candidates:
+            assert candidate.task is not None
+            candidate.task.cancel()
+
+
+async def test_one_of_two_reigns_and_the_other_within_two_seconds_of_its_resignation(kube: KubeClient, namespace: str):
+    candidates = [Candidate(kube, namespace, "a"), Candidate(kube, namespace, "b")]
+    async with running(*candidates):
+        await eventually(lambda: any(each.reigns for each in candidates))
+        first = next(each for each in candidates if each.reigns)
+        second = next(each for each in candidates if each is not first)
+
+        assert first.task is not None
+        first.task.cancel()
+
+        await eventually(lambda: second.reigns, within_seconds=2)
+        assert not first.reigns
+        assert not first.leader.leads()
+
+
+async def test_a_leader_that_cannot_renew_is_done_before_another_begins(
+    plane: ControlPlane, proxy: ApiProxy, kube: KubeClient, namespace: str
+):
+    async with KubeClient.connect(str(plane.kubeconfig_path)) as straight:
+        cut_off, other = Candidate(kube, namespace, "cut-off"), Candidate(straight, namespace, "other")
+        async with running(cut_off):
+            await eventually(lambda: cut_off.reigns)
+            async with running(other):
+                proxy.freeze()
+
+                await eventually(lambda: not cut_off.reigns, within_seconds=LEASE_SECONDS)
+                assert not other.reigns
+                await eventually(lambda: other.reigns, within_seconds=2 * LEASE_SECONDS)
+
+                assert not cut_off.leader.leads()
+                proxy.thaw()
+
+
+async def test_a_lease_that_is_deleted_is_made_anew_by_its_leader(kube: KubeClient, cluster: Cluster, namespace: str):
+    candidate = Candidate(kube, namespace, "a")
+    async with running(candidate):
+        await eventually(lambda: candidate.reigns)
+
+        await cluster.delete(LEASES, namespace, "lease")
+
+        await eventually_true(lambda: cluster.get(LEASES, namespace, "lease"))
+        assert candidate.reigns

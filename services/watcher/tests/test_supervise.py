@@ -1,0 +1,417 @@
+"""Controllers and CRDs come, change and go before a real API server: what runs is what is installed, and each difference is told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.json import JsonObject, JsonValue, loads
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.observation import CachedObservation
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.ports import free_ports
+from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, CRDS, Cluster
+from metaloop.devkit.testbed.lab import install_parent
+from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, crd, parent, parent_resource
+from metaloop.watcher.app import Watcher
+from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.settings import WatcherSettings
+from metaloop.watcher.views import Views
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+SERVICE_ACCOUNTS = ResourceInfo(api_version="v1", resource="serviceaccounts", kind="ServiceAccount", namespaced=True)
+
+
+class Heard:
+    """Remembers the Events that would be recorded, as `type reason about: message`."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def record(self, regarding: JsonObject, event_type: str, reason: str, message: str) -> None:
+        self.events.append(f"{event_type} {reason} {unstructured.name(regarding)}: {message}")
+
+    def of(self, name: str) -> list[str]:
+        """The reasons of what was told of a controller, in order."""
+        return [event.split()[1] for event in self.events if event.split()[2] == f"{name}:"]
+
+    def warnings(self, name: str) -> list[str]:
+        return [event for event in self.events if event.startswith("Warning") and event.split()[2] == f"{name}:"]
+
+
+class Scene:
+    """A watcher without a bus, and the hands of the cluster's users."""
+
+    def __init__(self, watcher: Watcher, heard: Heard, cluster: Cluster, namespace: str) -> None:
+        self.watcher = watcher
+        self.heard = heard
+        self.cluster = cluster
+        self.namespace = namespace
+        self.name = namespace
+        """What the controller of this scene is called."""
+        self.parents = parent_resource(f"{namespace.replace('-', '')}s")
+
+    @property
+    def id(self) -> ControllerId:
+        return ControllerId("CompositeController", self.name)
+
+    @property
+    def running(self) -> Instance | None:
+        return self.watcher.router.instances.get(self.id)
+
+    def manifest(self, name: str = "", **spec: JsonValue) -> JsonObject:
+        return composite(name or self.name, parent=self.parents, hook_url="http://127.0.0.1:1/", children=[child_rule()], **spec)
+
+    async def install(self, name: str = "", **spec: JsonValue) -> None:
+        await self.cluster.create(COMPOSITES, self.manifest(name, **spec))
+
+    async def install_served(self) -> None:
+        """Controller and parent kind are there, and it runs."""
+        await install_parent(self.cluster, self.parents)
+        await self.install()
+        await self.runs()
+
+    async def edit(self, change: JsonObject) -> None:
+        await self.cluster.patch(COMPOSITES, "", self.name, change)
+
+    async def create_parent(self, name: str = "p", *, namespace: str | None = None) -> None:
+        space = self.namespace if namespace is None else namespace
+        await self.cluster.create(self.parents, parent(self.parents, name, namespace=space), namespace=space)
+
+    async def runs(self) -> None:
+        await eventually(lambda: self.running is not None)
+
+    async def stops(self) -> None:
+        await eventually(lambda: self.running is None)
+
+    async def told(self, words: str) -> None:
+        await eventually(lambda: any(words in event for event in self.heard.warnings(self.name)))
+
+    def marks(self) -> dict[str, str]:
+        """Why each parent of the controller waits, by name."""
+        return {
+            entry.key.name: entry.mark.reason
+            for entry in self.watcher.queue.core.entries()
+            if entry.mark and entry.key.controller == self.id
+        }
+
+    def forget_marks(self) -> None:
+        for entry in list(self.watcher.queue.core.entries()):
+            self.watcher.queue.core.forget(entry.key)
+
+    async def marked(self, name: str, reason: str) -> None:
+        await eventually(lambda: self.marks().get(name) == reason)
+
+
+@asynccontextmanager
+async def watcher_of(kube: KubeClient, heard: Heard, **settings: object) -> AsyncIterator[Watcher]:
+    """A watcher that supervises, ready."""
+    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard)  # type: ignore[arg-type]
+    async with asyncio.TaskGroup() as group:
+        watcher.supervisor.take_over()
+        task = group.create_task(watcher.supervisor.run())
+        await eventually(lambda: watcher.supervisor.problem() == "")
+        yield watcher
+        task.cancel()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(kube: KubeClient, cluster: Cluster, namespace: str) -> AsyncIterator[Scene]:
+    heard = Heard()
+    async with watcher_of(kube, heard) as watcher:
+        scene = Scene(watcher, heard, cluster, namespace)
+        yield scene
+        await cluster.delete(COMPOSITES, "", scene.name)
+
+
+async def test_a_change_in_the_cluster_becomes_a_mark_with_its_reason(scene: Scene):
+    await scene.install_served()
+
+    await scene.create_parent()
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    scene.forget_marks()
+    await scene.cluster.create(CONFIG_MAPS, config_map("c", labels={"parent": "p"}, namespace=scene.namespace), namespace=scene.namespace)
+
+    await scene.marked("p", f"ConfigMap {scene.namespace}/c added")
+    seen = scene.watcher.router.observe(JobKey(scene.id, scene.parents.id, scene.namespace, "p"))
+    assert isinstance(seen, CachedObservation)
+    assert [unstructured.name(loads(child)) for child in seen.children[0].objects] == ["c"]
+
+
+async def test_parents_that_are_there_already_are_marked_when_the_controller_starts(scene: Scene):
+    await install_parent(scene.cluster, scene.parents)
+    await scene.create_parent("p")
+
+    await scene.install()
+
+    await scene.marked("p", "controller started")
+    assert scene.heard.of(scene.name) == ["Starting", "Started"]
+
+
+async def test_a_controller_that_is_deleted_stops_and_its_watches_end(scene: Scene):
+    await scene.install_served()
+    assert scene.parents.id in scene.watcher.watches.caches
+
+    await scene.cluster.delete(COMPOSITES, "", scene.name)
+
+    await scene.stops()
+    await eventually(lambda: scene.parents.id not in scene.watcher.watches.caches)
+    assert scene.heard.of(scene.name) == ["Starting", "Started", "Stopping", "Stopped"]
+
+
+async def test_two_controllers_share_one_watch_which_lives_as_long_as_either(scene: Scene, proxy: ApiProxy):
+    await scene.install_served()
+    await scene.install(f"{scene.name}-2")
+    await eventually(lambda: len(scene.watcher.router.instances) == 2)
+    lists = [asked for asked in proxy.asked if asked.is_list and asked.path.endswith(f"/{scene.parents.resource}")]
+    assert len([asked for asked in lists if asked.query.get("sendInitialEvents")]) >= 1
+
+    await scene.cluster.delete(COMPOSITES, "", scene.name)
+    await scene.stops()
+
+    assert scene.parents.id in scene.watcher.watches.caches
+    await scene.cluster.delete(COMPOSITES, "", f"{scene.name}-2")
+    await eventually(lambda: scene.parents.id not in scene.watcher.watches.caches)
+
+
+async def test_a_controller_waits_for_its_crd_and_starts_as_soon_as_it_appears(scene: Scene):
+    await scene.install()
+    await scene.told(f"waiting for {scene.parents.id}")
+    assert scene.watcher.supervisor.problem() == ""
+
+    await install_parent(scene.cluster, scene.parents)
+
+    await eventually(lambda: scene.running is not None, within_seconds=2)
+    assert scene.heard.of(scene.name) == ["CreateError", "Starting", "Started"]
+
+
+async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scene):
+    await scene.install_served()
+    await scene.create_parent("former")
+    await scene.marked("former", f"{scene.parents.kind} {scene.namespace}/former added")
+
+    await scene.cluster.delete(CRDS, "", f"{scene.parents.resource}.{scene.parents.group}")
+    await eventually(lambda: not scene.watcher.served.resources.get(scene.parents.id))
+    scene.parents = parent_resource(scene.parents.resource, namespaced=False)
+    await install_parent(scene.cluster, scene.parents)
+
+    await eventually(lambda: scene.running is not None and not scene.running.parent.namespaced, within_seconds=20)
+    await scene.create_parent("latter", namespace="")
+    await scene.marked("latter", f"{scene.parents.kind} latter added")
+    assert "former" not in scene.marks()
+
+
+async def test_a_crd_that_comes_back_has_all_parents_looked_at(scene: Scene):
+    """While it was away, syncs may have failed for lack of it: they must not sit out their backoff."""
+    children = parent_resource(f"{scene.parents.resource}kids")
+    await install_parent(scene.cluster, children)
+    await install_parent(scene.cluster, scene.parents)
+    rule: JsonObject = {"apiVersion": children.api_version, "resource": children.resource}
+    await scene.install(childResources=[rule])
+    await scene.runs()
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+
+    await scene.cluster.delete(CRDS, "", f"{children.resource}.{children.group}")
+    await scene.told(f"waiting for {children.id}")
+    scene.forget_marks()
+    await install_parent(scene.cluster, children)
+
+    await scene.marked("p", "its resources can be watched again")
+
+
+async def test_a_version_that_is_added_to_a_crd_starts_who_waits_for_it(scene: Scene):
+    await install_parent(scene.cluster, scene.parents)
+    later: JsonObject = {"apiVersion": f"{scene.parents.group}/v2", "resource": scene.parents.resource}
+    await scene.install(parentResource=later)
+    await scene.told(f"{scene.parents.group}/v2")
+
+    manifest = await scene.cluster.get(CRDS, "", f"{scene.parents.resource}.{scene.parents.group}")
+    versions = unstructured.child_object(manifest, "spec")["versions"]
+    assert isinstance(versions, list)
+    added = {**versions[0], "name": "v2", "storage": False}  # type: ignore[dict-item]
+    await scene.cluster.patch(CRDS, "", unstructured.name(manifest), {"spec": {"versions": [*versions, added]}})
+
+    await eventually(lambda: scene.running is not None, within_seconds=5)
+
+
+async def test_parents_without_status_subresource_are_told_by_name_and_served_once_they_have_one(scene: Scene):
+    without = parent_resource(scene.parents.resource, has_status=False)
+    await install_parent(scene.cluster, without)
+    await scene.install()
+    await scene.told("does not have subresource 'Status' enabled")
+    assert scene.heard.of(scene.name) == ["SyncError"]
+
+    versions = unstructured.child_object(crd(scene.parents), "spec")["versions"]
+    await scene.cluster.patch(CRDS, "", f"{without.resource}.{without.group}", {"spec": {"versions": versions}})
+
+    await scene.runs()
+
+
+async def test_built_in_parents_are_served_where_they_have_a_status(scene: Scene):
+    await scene.install(parentResource={"apiVersion": "apps/v1", "resource": "deployments"})
+    await scene.runs()
+
+    await scene.edit({"spec": {"parentResource": {"apiVersion": "v1", "resource": "configmaps"}}})
+
+    await scene.told("does not have subresource 'Status' enabled")
+    assert scene.running is not None
+
+
+async def test_a_bad_edit_is_told_once_and_the_former_instance_runs_on(scene: Scene):
+    await scene.install_served()
+    former = scene.running
+
+    await scene.edit({"spec": {"parentResource": {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}}})
+    await scene.told("spec.parentResource.labelSelector.matchExpressions[0].operator")
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    await scene.edit({"metadata": {"labels": {"a": "b"}}})
+    await eventually(lambda: unstructured.labels(scene.watcher.watches.caches[COMPOSITES.id].objects["", scene.name].parse()) == {"a": "b"})
+
+    assert scene.running is former
+    assert scene.heard.of(scene.name) == ["Starting", "Started", "CreateError"]
+
+
+async def test_an_edited_spec_is_another_instance_and_has_all_parents_looked_at(scene: Scene):
+    await scene.install_served()
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    scene.forget_marks()
+
+    await scene.edit({"spec": {"generateSelector": True}})
+
+    await scene.marked("p", "controller changed")
+    assert scene.heard.of(scene.name) == ["Starting", "Started", "Stopping", "Stopped", "Starting", "Started"]
+
+
+async def test_edited_metadata_is_shown_to_hooks_without_a_restart(scene: Scene):
+    await scene.install_served()
+    former = scene.running
+
+    await scene.edit({"metadata": {"annotations": {"note": "new"}}})
+
+    await eventually(lambda: b'"note":"new"' in scene.watcher.router.controllers[scene.id])
+    assert scene.running is former
+
+
+async def test_a_resource_that_we_may_not_see_is_the_problem_of_its_controllers_alone(scene: Scene, proxy: ApiProxy):
+    await install_parent(scene.cluster, scene.parents)
+    proxy.refusals["serviceaccounts"] = 403
+    rule: JsonObject = {"apiVersion": "v1", "resource": "serviceaccounts"}
+    await scene.install(childResources=[rule])
+    await scene.told("cannot watch v1/serviceaccounts: Forbidden")
+    await scene.install(f"{scene.name}-2")
+
+    await eventually(lambda: any(id_.name.endswith("-2") for id_ in scene.watcher.router.instances))
+
+    assert scene.running is None
+    assert scene.watcher.supervisor.problem() == ""
+    proxy.refusals.clear()
+    await scene.runs()
+    await scene.cluster.delete(COMPOSITES, "", f"{scene.name}-2")
+
+
+async def test_a_watch_that_is_broken_restarts_nothing(scene: Scene, proxy: ApiProxy):
+    await scene.install_served()
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    scene.forget_marks()
+
+    for fault in (WatchFault.CUT, WatchFault.EXPIRE):
+        proxy.break_watches(fault)
+    await scene.create_parent("q")
+
+    await scene.marked("q", f"{scene.parents.kind} {scene.namespace}/q added")
+    assert scene.marks().keys() == {"q"}
+    assert scene.heard.of(scene.name) == ["Starting", "Started"]
+
+
+async def test_a_label_takes_a_controller_out_of_our_share_and_back(kube: KubeClient, cluster: Cluster, namespace: str):
+    heard = Heard()
+    async with watcher_of(kube, heard, target_label_selector="team=blue") as watcher:
+        scene = Scene(watcher, heard, cluster, namespace)
+        await install_parent(cluster, scene.parents)
+        await scene.install()
+        await scene.edit({"metadata": {"labels": {"team": "blue"}}})
+        await scene.runs()
+
+        await scene.edit({"metadata": {"labels": {"team": "red"}}})
+        await scene.stops()
+        await scene.edit({"metadata": {"labels": {"team": "blue"}}})
+
+        await scene.runs()
+        await cluster.delete(COMPOSITES, "", scene.name)
+    assert heard.of(scene.name)[:6] == ["Starting", "Started", "Stopping", "Stopped", "Starting", "Started"]
+
+
+async def test_two_shards_serve_each_controller_once(kube: KubeClient, cluster: Cluster, namespace: str):
+    async with watcher_of(kube, Heard(), shard="0/2") as even, watcher_of(kube, Heard(), shard="1/2") as odd:
+        scene = Scene(even, Heard(), cluster, namespace)
+        await install_parent(cluster, scene.parents)
+        names = [f"{namespace}-{number}" for number in range(6)]
+        for name in names:
+            await scene.install(name)
+
+        await eventually(lambda: len(even.router.instances) + len(odd.router.instances) == len(names))
+
+        assert not even.router.instances.keys() & odd.router.instances.keys()
+        assert even.router.instances
+        assert odd.router.instances
+        for name in names:
+            await cluster.delete(COMPOSITES, "", name)
+
+
+async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long(kube: KubeClient, proxy: ApiProxy):
+    proxy.refusals["/"] = 503
+    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30), kube, Heard())
+    async with asyncio.TaskGroup() as group:
+        watcher.supervisor.take_over()
+        task = group.create_task(watcher.supervisor.run())
+        await eventually(lambda: len(proxy.asked) > 4)
+        assert "not listed yet" in watcher.supervisor.problem()
+
+        proxy.refusals.clear()
+
+        await eventually(lambda: watcher.supervisor.problem() == "", within_seconds=5)
+        task.cancel()
+
+
+async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
+    watcher = scene.watcher
+    views = Views(queue=watcher.queue, watches=watcher.watches, patients=watcher.supervisor.patients)
+    await scene.install_served()
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    (port,) = free_ports(1)
+
+    async with asyncio.TaskGroup() as group, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/debug/") as client:
+        serving = group.create_task(views.serve(port))
+        queue, cache, controllers, leases = [await _shown(client, name) for name in ("queue", "cache", "controllers", "leases")]
+        serving.cancel()
+
+    (entry,) = [each for each in queue if scene.name in str(each["key"])]
+    assert (entry["stage"], entry["class"], entry["reason"]) == ("waiting", "changed", f"{scene.parents.kind} {scene.namespace}/p added")
+    assert entry["waitsSeconds"] is not None
+    (cached,) = [each for each in cache if each["resource"] == str(scene.parents.id)]
+    assert (cached["objects"], cached["synced"], cached["problem"]) == (1, True, "")
+    (controller,) = [each for each in controllers if each["controller"] == f"CompositeController {scene.name}"]
+    assert (controller["ready"], controller["reason"], controller["parents"]) == (True, "Synced", 1)
+    assert leases == []
+
+
+async def _shown(client: httpx.AsyncClient, name: str) -> list[JsonObject]:
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                return (await client.get(name)).raise_for_status().json()
+            except httpx.ConnectError:
+                await asyncio.sleep(0.01)

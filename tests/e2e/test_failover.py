@@ -1,0 +1,112 @@
+"""Two watchers: the death of the one that leads goes unnoticed but for a moment, and one that comes back from the dead changes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.stack import Service
+from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
+from metaloop.devkit.testbed.webhook import Webhook
+from metaloop.devkit.workdir import run_folder
+
+LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
+_LEASE_SECONDS = 6
+_HOOK_SECONDS = 0.2
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def story(assets: Path) -> AsyncIterator[Story]:
+    """A story in a cluster of its own, served by two watchers; no hook was ever asked about one parent twice at once."""
+    with run_folder() as folder:
+        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
+            await install_parent(ground.cluster, THINGS)
+            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
+            async with ground.stack(standbys=1, settings=settings) as stack:
+                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="failover")
+                await story.begin()
+                await story.controller(_slow_hook)
+                yield story
+                await story.end()
+            assert webhook.overlaps == []
+
+
+async def test_syncs_go_on_within_the_lease_time_when_the_leader_is_killed(story: Story) -> None:
+    await _settles(story, "before-kill", within_seconds=15)
+    leader = await _leader(story)
+
+    await leader.kill()
+
+    await _settles(story, "after-kill", within_seconds=_LEASE_SECONDS + 6)
+    await leader.start()
+
+
+async def test_syncs_go_on_at_once_when_the_leader_is_asked_to_stop(story: Story) -> None:
+    leader = await _leader(story)
+
+    stopping = asyncio.create_task(leader.stop())
+
+    await _settles(story, "after-stop", within_seconds=4)
+    await stopping
+    await leader.start()
+
+
+async def test_a_leader_that_slept_through_its_lease_changes_nothing_when_it_wakes(story: Story) -> None:
+    leader = await _leader(story)
+    for number in range(20):
+        await story.parent(f"sleep-{number}", text="before")
+
+    leader.daemon.pause()
+    try:
+        await eventually(lambda: _other_leads(story, leader), within_seconds=3 * _LEASE_SECONDS)
+        for number in range(20):
+            await story.change(f"sleep-{number}", text="after")
+    finally:
+        leader.daemon.resume()
+
+    for number in range(20):
+        name = f"sleep-{number}"
+        await eventually(lambda name=name: story.shows(name, text="after"), within_seconds=30)
+        await eventually(lambda name=name: story.settled(name), within_seconds=30)
+    assert await _leader(story) is not leader
+    assert story.lab.webhook.overlaps == []
+
+
+async def _slow_hook(request: JsonObject) -> JsonObject:
+    """Slow enough that two at once for one parent would be seen."""
+    await asyncio.sleep(_HOOK_SECONDS)
+    return three_config_maps(request)
+
+
+async def _settles(story: Story, parent: str, *, within_seconds: float) -> None:
+    await story.parent(parent, text="hello")
+    await eventually(lambda: story.settled(parent), within_seconds=within_seconds)
+
+
+async def _leader(story: Story) -> Service:
+    """The watcher that holds the Lease."""
+    watchers = (story.lab.stack.watcher, *story.lab.stack.standbys)
+
+    async def look() -> Service:
+        holder = await _holder(story)
+        found = [watcher for watcher in watchers if watcher.daemon.is_running and f"-{watcher.pid}-" in holder]
+        expect(found, f"none of us holds the Lease, but {holder!r}")
+        return found[0]
+
+    return await eventually(look)
+
+
+async def _other_leads(story: Story, former: Service) -> None:
+    holder = await _holder(story)
+    expect(holder and f"-{former.pid}-" not in holder, f"the Lease is held by {holder!r}")
+
+
+async def _holder(story: Story) -> str:
+    lease = await story.cluster.get(LEASES, "default", "metaloop-watcher-0")
+    return unstructured.text(unstructured.child_object(lease, "spec"), "holderIdentity")
