@@ -154,6 +154,16 @@ async def test_endpoint_that_does_not_answer_is_left_in_peace():
     assert len(hook.requests) == 3
 
 
+@pytest.mark.parametrize(("script", "trouble"), [(no_answer(), "ConnectionLost"), (answers(503), "status 503")])
+async def test_put_off_call_is_told_that_and_why_the_circuit_is_open(script: Script, trouble: str):
+    async with serving(script) as hook, asking(breaker_threshold=1, breaker_shortest_seconds=60, breaker_longest_seconds=60) as gateway:
+        *_, verdict = await in_a_row(gateway, hook.url(), times=2)
+
+    assert isinstance(verdict, Throttled)
+    assert verdict.reason == "CircuitOpen"
+    assert verdict.message == f"circuit open: localhost:{hook.port} did not answer the last calls ({trouble})"
+
+
 async def test_of_many_callers_one_at_a_time_probes_an_endpoint_that_was_down():
     async with serving(no_answer()) as hook, asking(breaker_threshold=1, breaker_shortest_seconds=0.05) as gateway:
         await gateway.ask(hook.url())
@@ -234,7 +244,10 @@ async def test_controller_with_too_many_calls_in_flight_is_put_off_and_others_ar
         calls = [asyncio.create_task(gateway.ask(hanging.url())) for _ in range(2)]
         await hanging.until(lambda it: it.in_work == 2)
 
-        assert await gateway.ask(good.url()) == Throttled(after_seconds=0.5)
+        put_off = await gateway.ask(good.url())
+        assert isinstance(put_off, Throttled)
+        assert (put_off.after_seconds, put_off.reason) == (0.5, "ControllerBusy")
+        assert put_off.message == "CompositeController/sets has 2 calls in flight"
         assert await gateway.ask(good.url(), controller="others") == Accepted(body=b"{}")
 
         for call in calls:

@@ -105,7 +105,7 @@ async def test_missing_secret_is_named_and_heals_when_it_appears():
     shelf = Shelf()
     async with serving(answers(200)) as hook, asking(shelf.follow) as gateway:
         assert await gateway.ask(with_token(hook.url())) == Rejected(
-            reason="CredentialsUnavailable", message="Secret prod/auth does not exist", retryable=True
+            reason="CredentialsUnavailable", message="Secret prod/auth does not exist", retryable=True, again_within_seconds=30.0
         )
 
         shelf.put(AUTH, token=b"abc")

@@ -12,13 +12,15 @@ from process import gateway_process
 from webserver import Line, Request, response, serving
 
 from metaloop.common.hooks.call import Rejected
-from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import Forbidden
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
+from metaloop.devkit.testbed.account import Account, rule
+from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.workdir import run_folder
 from metaloop.hookgateway.core.connection import Referent
@@ -26,13 +28,9 @@ from metaloop.hookgateway.follow import following
 
 pytestmark = pytest.mark.e2e
 
-RBAC = "rbac.authorization.k8s.io/v1"
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
-ACCOUNTS = ResourceInfo(api_version="v1", resource="serviceaccounts", kind="ServiceAccount", namespaced=True)
-ROLES = ResourceInfo(api_version=RBAC, resource="roles", kind="Role", namespaced=True)
-BINDINGS = ResourceInfo(api_version=RBAC, resource="rolebindings", kind="RoleBinding", namespaced=True)
 
 
 @pytest.fixture(scope="module")
@@ -59,44 +57,21 @@ async def namespace(admin: KubeClient) -> str:
 
 
 @pytest_asyncio.fixture
-async def kubeconfig(plane: ControlPlane, admin: KubeClient, namespace: str, tmp_path: Path) -> Path:
-    """The way in for the gateway's own service account, which may do nothing yet."""
-    await admin.create(ACCOUNTS, {"metadata": {"name": "gateway", "namespace": namespace}})
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/gateway/token"
-    asked: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = loads(await admin.request("POST", path, body=dumps(asked)))
-    path_of_file = tmp_path / "kubeconfig"
-    path_of_file.write_bytes(_kubeconfig(plane, answer["status"]["token"]))
-    return path_of_file
+async def account(plane: ControlPlane, namespace: str, tmp_path: Path) -> AsyncIterator[Account]:
+    """The gateway's own service account, which may do nothing yet."""
+    async with Cluster.connect(plane) as cluster:
+        yield await Account.create(plane, cluster, namespace=namespace, name="gateway", folder=tmp_path)
 
 
 @pytest_asyncio.fixture
-async def gateway(kubeconfig: Path) -> AsyncIterator[KubeClient]:
-    async with KubeClient.connect(str(kubeconfig)) as client:
+async def gateway(account: Account) -> AsyncIterator[KubeClient]:
+    async with KubeClient.connect(str(account.kubeconfig_path)) as client:
         yield client
 
 
-def _kubeconfig(plane: ControlPlane, token: str) -> bytes:
-    return dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": plane.server_url, "certificate-authority": str(plane.ca_path)}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "x",
-        }
-    )
-
-
-async def permit(admin: KubeClient, namespace: str, *, resource: str, name: str) -> None:
+async def permit(account: Account, resource: str, name: str) -> None:
     """Let the gateway list and watch this one object."""
-    rule: JsonObject = {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": ["list", "watch"]}
-    subject: JsonObject = {"kind": "ServiceAccount", "name": "gateway", "namespace": namespace}
-    metadata: JsonObject = {"name": f"{resource}-{name}", "namespace": namespace}
-    await admin.create(ROLES, {"metadata": metadata, "rules": [rule]})
-    reference: JsonObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": f"{resource}-{name}"}
-    await admin.create(BINDINGS, {"metadata": metadata, "subjects": [subject], "roleRef": reference})
+    await account.allow(rule("", [resource], verbs=["list", "watch"], names=[name]), namespace=account.namespace)
 
 
 def secret(namespace: str, name: str, **values: str) -> JsonObject:
@@ -104,8 +79,8 @@ def secret(namespace: str, name: str, **values: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
-async def test_secret_is_followed_through_its_life(admin: KubeClient, gateway: KubeClient, namespace: str):
-    await permit(admin, namespace, resource="secrets", name="auth")
+async def test_secret_is_followed_through_its_life(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
+    await permit(account, "secrets", "auth")
     async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "auth"))) as states:
         assert await anext(states) is None
 
@@ -120,8 +95,8 @@ async def test_secret_is_followed_through_its_life(admin: KubeClient, gateway: K
         assert await anext(states) is None
 
 
-async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, gateway: KubeClient, namespace: str):
-    await permit(admin, namespace, resource="configmaps", name="roots")
+async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
+    await permit(account, "configmaps", "roots")
     metadata: JsonObject = {"name": "roots", "namespace": namespace}
     await admin.create(CONFIG_MAPS, {"metadata": metadata, "data": {"ca.crt": "PEM"}, "binaryData": {"bin": "AAE="}})
 
@@ -129,8 +104,8 @@ async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, gatewa
         assert await anext(states) == {"ca.crt": b"PEM", "bin": b"\0\1"}
 
 
-async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, gateway: KubeClient, namespace: str):
-    await permit(admin, namespace, resource="secrets", name="auth")
+async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
+    await permit(account, "secrets", "auth")
     await admin.create(SECRETS, secret(namespace, "other", token="one"))
 
     async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "other"))) as states:
@@ -138,9 +113,9 @@ async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, gate
             await anext(states)
 
 
-async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeClient, kubeconfig: Path, namespace: str):
-    await permit(admin, namespace, resource="secrets", name="auth")
-    async with serving(wants_new_token) as hook, gateway_process(kubeconfig=str(kubeconfig)) as gateway:
+async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeClient, account: Account, namespace: str):
+    await permit(account, "secrets", "auth")
+    async with serving(wants_new_token) as hook, gateway_process(kubeconfig=str(account.kubeconfig_path)) as gateway:
         webhook: JsonObject = {
             "url": hook.url(),
             "authorization": {"secretRef": {"name": "auth", "namespace": namespace, "key": "token"}},

@@ -138,7 +138,7 @@ async def test_cookie_is_not_carried_to_the_next_call():
 @pytest.mark.parametrize(("retry_after", "seconds"), [({"retry_after": "3"}, 3.0), ({"retry_after": " 3 "}, 3.0), ({}, None)])
 async def test_429_is_throttled(retry_after: dict[str, str], seconds: float | None):
     async with serving(answers(429, b"", **retry_after)) as hook, asking() as gateway:
-        assert await gateway.ask(hook.url()) == Throttled(after_seconds=seconds)
+        assert await gateway.ask(hook.url()) == Throttled(after_seconds=seconds, message="webhook answered 429 with no body")
 
 
 async def trickles(_: Request, line: Line) -> None:

@@ -25,17 +25,22 @@ from metaloop.common.hooks.call import (
         Accepted(body=b"{}"),
         NotModified(body=b'{"children":[]}'),
         Throttled(after_seconds=None),
-        Throttled(after_seconds=1.5),
+        Throttled(after_seconds=1.5, reason="CircuitOpen", message="did not answer"),
         Rejected(reason="Timeout", message="no answer within 10 s", retryable=True),
+        Rejected(reason="CredentialsUnavailable", message="no Secret", retryable=True, again_within_seconds=30.0),
     ],
 )
 def test_a_verdict_survives_the_wire(verdict: Verdict):
     assert verdict_from_wire(*verdict_to_wire(verdict)) == verdict
 
 
-def test_an_answer_without_verdict_is_somebody_elses():
-    with pytest.raises(Unavailable):
-        verdict_from_wire("", b"<html>")
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [("", b"<html>"), ("fine", b"{}"), ("rejected", b"<html>"), ("rejected", b"[]"), ("rejected", b"{}"), ("throttled", b"null"), ("throttled", b'{"reason":"","message":"","afterSeconds":"x"}')],
+)
+def test_an_answer_without_verdict_is_somebody_elses(name: str, body: bytes):
+    with pytest.raises(Unavailable, match="without a verdict"):
+        verdict_from_wire(name, body)
 
 
 @given(st.text())

@@ -55,6 +55,21 @@ def test_credentials_are_masked_even_if_they_are_not_ours(echo: str):
     assert not any(secret in shown(echo) for secret in ("abc", "dXNl", "s3cr3t"))
 
 
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "Unexpected token < in JSON",
+        "the token is missing",
+        "token expired",
+        "basic validation failed",
+        "no bearer",
+        "hook-token does not exist",
+    ],
+)
+def test_plain_english_is_left_alone(plain: str):
+    assert shown(plain) == plain
+
+
 def test_secret_within_another_does_not_leave_the_rest_of_it():
     assert shown("user abcdef", "abc", "abcdef") == "user ***"
 

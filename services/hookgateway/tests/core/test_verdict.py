@@ -56,7 +56,9 @@ def test_refused_answer_without_body_says_so():
 
 @pytest.mark.parametrize("sent", [None, REMEMBERED])
 def test_429_comes_before_everything_else(sent: Remembered | None):
-    assert judged(Answer(status=429, retry_after="7"), sent=sent) == Throttled(after_seconds=7)
+    verdict = judged(Answer(status=429, retry_after="7", body=b"later"), sent=sent)
+
+    assert verdict == Throttled(after_seconds=7, reason="TooManyRequests", message="webhook answered 429: later")
 
 
 @pytest.mark.parametrize(
@@ -116,12 +118,31 @@ def _leaves(tree: type[errors.HookError]) -> list[type[errors.HookError]]:
 def test_an_error_is_told_by_its_name_and_only_a_broken_spec_is_not_worth_a_retry(error: type[errors.HookError]):
     verdict = verdict_of(error("what happened"))
 
-    assert verdict == Rejected(reason=error.__name__, message="what happened", retryable=error is not errors.EndpointInvalid)
+    assert isinstance(verdict, Rejected)
+    assert (verdict.reason, verdict.message, verdict.retryable) == (error.__name__, "what happened", error is not errors.EndpointInvalid)
+
+
+@pytest.mark.parametrize("error", [errors.CredentialsUnavailable, errors.CredentialsInvalid])
+def test_what_a_secret_mends_is_tried_again_soon(error: type[errors.HookError]):
+    """Nobody but the gateway hears of the Secret's change."""
+    verdict = verdict_of(error("no such Secret"))
+
+    assert isinstance(verdict, Rejected)
+    assert verdict.again_within_seconds == 30.0
 
 
 @pytest.mark.parametrize("error", [errors.CircuitOpen, errors.ControllerBusy])
 def test_a_call_that_was_put_off_is_throttled(error: type[errors.PutOff]):
-    assert verdict_of(error("not now", after_seconds=2.5)) == Throttled(after_seconds=2.5)
+    verdict = verdict_of(error("not now", after_seconds=2.5))
+
+    assert verdict == Throttled(after_seconds=2.5, reason=error.__name__, message="not now")
+
+
+def test_our_own_words_are_left_alone():
+    verdict = verdict_of(errors.CredentialsUnavailable("Secret prod/token does not exist"))
+
+    assert isinstance(verdict, Rejected)
+    assert verdict.message == "Secret prod/token does not exist"
 
 
 def test_no_error_tells_a_secret():

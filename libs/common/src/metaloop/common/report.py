@@ -38,7 +38,8 @@ class SyncReport:
     lease: str
     result: Result
     after_seconds: float | None = None
-    """With `throttled`: how long the webhook asked us to wait, None where it didn't say (then the key's backoff applies)."""
+    """With `throttled`: how long the webhook asked us to wait, None where it didn't say (then the key's backoff applies).
+    With `retry`: the longest that the backoff may wait, None where it may grow as usual."""
     resync_after_seconds: float | None = None
     """The hook's own `resyncAfterSeconds`, for any result; the earliest pending one wins."""
     reason: str = ""

@@ -72,6 +72,17 @@ class KubeSettings(EnvironmentSettings):
     )
 
 
+class FieldManagerSettings(EnvironmentSettings):
+    """Who we are in `managedFields`, as watcher and reconciler have to agree on it."""
+
+    field_manager: str = Field(
+        default="metacontroller",
+        min_length=1,
+        max_length=128,
+        description="The name under which children are written. Another name leaves what was applied server-side under the former one behind.",
+    )
+
+
 SettingsT = TypeVar("SettingsT", bound=EnvironmentSettings)
 
 

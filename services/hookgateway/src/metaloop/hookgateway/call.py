@@ -9,7 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from metaloop.common.hooks.call import Accepted, Rejected, Verdict
+from metaloop.common.hooks.call import Accepted, Rejected, Throttled, Verdict
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.telemetry.traces import span
@@ -75,14 +75,14 @@ class Gateway:
         """What the reconciler is told. Cancelling this ends the call to the webhook and closes its connection."""
         target = call.target
         with span(f"hook {target.hook}", traceparent=call.traceparent, attributes=_attributes(target)) as spanned:
-            steps, credentials, reason = Steps(spanned), NO_CREDENTIALS, ""
+            steps, credentials = Steps(spanned), NO_CREDENTIALS
             try:
                 with self._place_for(target.controller):
                     credentials = await self._credentials.credentials_of(target.endpoint)
                     verdict = await self._asked(call, credentials, steps)
             except HookError as error:
-                verdict, reason = verdict_of(error, secrets=credentials.secrets), type(error).__name__
-            self._note(verdict, reason, target, steps)
+                verdict = verdict_of(error, secrets=credentials.secrets)
+            self._note(verdict, target, steps)
         return verdict
 
     async def close(self) -> None:
@@ -144,11 +144,13 @@ class Gateway:
             webhook = self._webhooks[endpoint] = Webhook(endpoint, self._transport)
         return webhook
 
-    def _note(self, verdict: Verdict, reason: str, target: Target, steps: Steps) -> None:
+    def _note(self, verdict: Verdict, target: Target, steps: Steps) -> None:
         """Count the verdict, and make known why there is no answer."""
-        name = type(verdict).__name__
+        name, reason = type(verdict).__name__, verdict.reason if isinstance(verdict, Rejected | Throttled) else ""
         self._metrics.series_of(target).told(name, reason)
         steps.span.set(fields.VERDICT, name)
+        if reason:
+            steps.span.set(fields.REASON, reason)
         if isinstance(verdict, Rejected):
             steps.span.fail(verdict.message)
             told = {fields.REASON: reason, fields.ERROR: verdict.message, fields.SECONDS: round(steps.elapsed(), 3)}

@@ -9,6 +9,7 @@ from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway import metrics
 from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, Wait
 from metaloop.hookgateway.core.endpoint import Endpoint
+from metaloop.hookgateway.core.verdict import is_sign_of_life
 from metaloop.hookgateway.errors import CircuitOpen, EndpointDown
 
 log = get_logger()
@@ -21,6 +22,18 @@ class Passage:
     is_up: bool | None = None
     """Whether the endpoint answered; None while nobody knows, and for ever if the call is abandoned."""
 
+    trouble: str = ""
+    """What happened instead, in words that hold nothing of the call."""
+
+    def answered(self, status: int) -> None:
+        """Note with which status it did."""
+        self.is_up = is_sign_of_life(status)
+        self.trouble = "" if self.is_up else f"status {status}"
+
+    def failed(self, error: EndpointDown) -> None:
+        """Note that it did not."""
+        self.is_up, self.trouble = False, type(error).__name__
+
 
 class Circuit:
     """An endpoint's circuit breaker, with its state in the log and the metrics."""
@@ -28,6 +41,7 @@ class Circuit:
     def __init__(self, endpoint: Endpoint, rules: Rules) -> None:
         self._endpoint = endpoint
         self._breaker = Breaker(rules)
+        self._last_trouble = ""
         metrics.circuit.labels(endpoint.label).set(self._breaker.state)
 
     @contextmanager
@@ -36,8 +50,8 @@ class Circuit:
         passage, permit = Passage(), self._permit()
         try:
             yield passage
-        except EndpointDown:
-            passage.is_up = False
+        except EndpointDown as error:
+            passage.failed(error)
             raise
         finally:
             self._tell(permit, passage)
@@ -50,7 +64,8 @@ class Circuit:
         with self._made_known():
             permit = self._breaker.ask(now=monotonic())
         if isinstance(permit, Wait):
-            raise CircuitOpen(f"{self._endpoint.address} did not answer the last calls", after_seconds=permit.seconds)
+            trouble = f"{self._endpoint.address} did not answer the last calls ({self._last_trouble})"
+            raise CircuitOpen(f"circuit open: {trouble}", after_seconds=permit.seconds)
         return permit
 
     def _tell(self, permit: Permit, passage: Passage) -> None:
@@ -59,6 +74,7 @@ class Circuit:
                 case True:
                     self._breaker.succeeded(permit)
                 case False:
+                    self._last_trouble = passage.trouble
                     self._breaker.failed(permit, now=monotonic())
                 case None:
                     self._breaker.abandoned(permit)

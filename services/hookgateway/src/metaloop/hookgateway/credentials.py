@@ -18,7 +18,7 @@ from metaloop.hookgateway.follow import Contents, Follow
 FIRST_READ_SECONDS: Final = 5.0
 """How long a call waits for a Secret that no call needed before."""
 
-RETRY_SECONDS: Final = (0.2, 1.0, 5.0, 15.0)
+RETRY_SECONDS: Final = (0.2, 1.0, 5.0)
 """How long to wait after so many failures in a row: within the last of these, a permission that is granted is noticed."""
 
 log = get_logger()

@@ -1,17 +1,25 @@
 """What can go wrong in the gateway, drawn as a tree.
 
 MetaloopError
-├── MalformedCall                  the reconciler's fault: a target that is not the wire's; answered 422
+├── CallRefused                    the reconciler's fault, or our end; answered with its status and no verdict
+│   ├── WrongToken                 401
+│   ├── RequestTooLarge            413
+│   ├── MalformedCall              422: a target that is not the wire's
+│   └── Draining                   503
 └── HookError                      why one hook call has no answer; becomes a `Rejected` verdict named after its class
     ├── EndpointInvalid            the controller's spec must change first: no URL, URL credentials, another scheme
     └── CallFailed                 may be different at the next try
         ├── AddressDenied          the operator does not let webhooks live at that address
-        ├── CredentialsUnavailable a Secret or ConfigMap that is missing, or that we may not read
-        ├── CredentialsInvalid     one that is there and of no use: no PEM, a colon in the user name
+        ├── CredentialsUnusable    tried again within half a minute, as nobody else hears of what mends it
+        │   ├── CredentialsUnavailable  a Secret or ConfigMap that is missing, or that we may not read
+        │   └── CredentialsInvalid      one that is there and of no use: no PEM, a colon in the user name
         ├── StatusUnexpected       any status but 200, 429, and a 304 or 412 that was asked for
         ├── BodyTooLarge           more bytes than the limit, as sent or once decompressed
         ├── BodyUndecodable        a content coding that we do not know, or a body that is not in it
         ├── Overloaded             the gateway holds too many bytes of answers already
+        ├── PutOff                 nothing was sent; becomes a `Throttled` verdict
+        │   ├── ControllerBusy     the controller has as many calls in flight as one may have
+        │   └── CircuitOpen        the endpoint did not answer the last calls
         └── EndpointDown           the endpoint did not even answer; the circuit breaker counts these
             ├── ConnectFailed      the name does not resolve, or nobody accepts
             ├── TlsFailed          the handshake failed, or the certificate is not the endpoint's
@@ -57,6 +65,9 @@ class Draining(CallRefused):
 class HookError(MetaloopError):
     """Why one hook call has no answer. The message is fit for an Event, so it holds nothing secret."""
 
+    again_within_seconds: ClassVar[float | None] = None
+    """The longest that the next try should be put off; None where the usual backoff will do."""
+
 
 class EndpointInvalid(HookError, Terminal):
     """The webhook's spec names no endpoint that can be called; nothing but a change of the spec can help."""
@@ -70,11 +81,17 @@ class AddressDenied(CallFailed):
     """The endpoint's address is one that the operator's policy keeps webhooks from."""
 
 
-class CredentialsUnavailable(CallFailed):
+class CredentialsUnusable(CallFailed):
+    """Nothing was sent, for want of credentials; what mends it is a change of an object that only the gateway watches."""
+
+    again_within_seconds = 30.0
+
+
+class CredentialsUnavailable(CredentialsUnusable):
     """A Secret or ConfigMap that the webhook refers to is missing, lacks the key, or may not be read."""
 
 
-class CredentialsInvalid(CallFailed):
+class CredentialsInvalid(CredentialsUnusable):
     """A Secret or ConfigMap holds something that cannot serve as what the webhook says it is."""
 
 

@@ -11,7 +11,7 @@ from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.core.breaker import RetryBudget, Rules
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
-from metaloop.hookgateway.core.verdict import Answer, is_sign_of_life
+from metaloop.hookgateway.core.verdict import Answer
 from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.errors import ConnectionLost, EndpointDown, TimedOut
 from metaloop.hookgateway.exchange import Bounds, Request, answer_to
@@ -53,7 +53,7 @@ class Webhook:
                     answer = await self._send(Request(url=self._url, headers=headers, body=body), credentials)
             except TimeoutError as error:
                 raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
-            passage.is_up = is_sign_of_life(answer.status)
+            passage.answered(answer.status)
         return answer
 
     async def close(self) -> None:

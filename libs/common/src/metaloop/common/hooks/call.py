@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from metaloop.common.errors import Unavailable
-from metaloop.common.json import JsonObject, dumps, is_object, loads
+from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, loads
 
 PATH = "/v1/call"
 TARGET_HEADER = "X-Metaloop-Target"
@@ -20,6 +20,9 @@ ACCEPTED = "accepted"
 NOT_MODIFIED = "not-modified"
 THROTTLED = "throttled"
 REJECTED = "rejected"
+
+TOO_MANY_REQUESTS = "TooManyRequests"
+"""Why a call is throttled where the webhook itself wants it, by 429; the gateway's own reasons have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,12 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """The webhook (or the gateway on its behalf) asks for time; None where it didn't say how much."""
+    """The webhook (or the gateway on its behalf) asks for time. It is no failure, but `reason` and `message` are worth a status of somebody who waits."""
 
     after_seconds: float | None
+    """How much time; None where the webhook didn't say."""
+    reason: str = TOO_MANY_REQUESTS
+    message: str = "the webhook asks for time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class Rejected:
     reason: str
     message: str
     retryable: bool
+    again_within_seconds: float | None = None
+    """The longest that a retry should be put off where what mends it is an object that nobody but the gateway watches; None: as long as usual."""
 
 
 Verdict: TypeAlias = Accepted | NotModified | Throttled | Rejected
@@ -73,10 +81,10 @@ def verdict_to_wire(verdict: Verdict) -> tuple[str, bytes]:
             return ACCEPTED, body
         case NotModified(body=body):
             return NOT_MODIFIED, body
-        case Throttled(after_seconds=after):
-            return THROTTLED, dumps({"afterSeconds": after})
-        case Rejected(reason=reason, message=message, retryable=retryable):
-            return REJECTED, dumps({"reason": reason, "message": message, "retryable": retryable})
+        case Throttled(after_seconds=after, reason=reason, message=message):
+            return THROTTLED, dumps({"afterSeconds": after, "reason": reason, "message": message})
+        case Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=seconds):
+            return REJECTED, dumps({"reason": reason, "message": message, "retryable": retryable, "againWithinSeconds": seconds})
 
 
 def verdict_from_wire(name: str, body: bytes) -> Verdict:
@@ -85,10 +93,26 @@ def verdict_from_wire(name: str, body: bytes) -> Verdict:
         return Accepted(body=body)
     if name == NOT_MODIFIED:
         return NotModified(body=body)
-    raw = loads(body) if name in {THROTTLED, REJECTED} else None
-    if not is_object(raw):
-        raise Unavailable(f"the hook gateway answered without a verdict ({name!r})")
-    if name == THROTTLED:
-        after = raw.get("afterSeconds")
-        return Throttled(after_seconds=after if isinstance(after, (int, float)) else None)
-    return Rejected(reason=str(raw["reason"]), message=str(raw["message"]), retryable=bool(raw["retryable"]))
+    if name in {THROTTLED, REJECTED}:
+        return _explained(name, body)
+    raise _no_verdict(name)
+
+
+def _explained(name: str, body: bytes) -> Throttled | Rejected:
+    try:
+        raw = loads(body)
+        reason, message = str(raw["reason"]), str(raw["message"])
+        if name == THROTTLED:
+            return Throttled(after_seconds=_seconds(raw["afterSeconds"]), reason=reason, message=message)
+        retryable, within = bool(raw["retryable"]), _seconds(raw["againWithinSeconds"])
+    except (JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise _no_verdict(name) from error
+    return Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within)
+
+
+def _seconds(raw: JsonValue) -> float | None:
+    return None if raw is None else float(raw)  # pyright: ignore[reportArgumentType] - a TypeError or ValueError is what we want of others
+
+
+def _no_verdict(name: str) -> Unavailable:
+    return Unavailable(f"the hook gateway answered without a verdict ({name[:40]!r})")

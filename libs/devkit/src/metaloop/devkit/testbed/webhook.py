@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import ssl
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -42,6 +43,11 @@ class Call:
     ended_at: float | None = None
     answered: bool = False
     """Whether it ended with an answer, rather than because the caller went away."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    client: str = ""
+    """The name in the certificate that the caller showed, if one was asked for."""
+    port: int = 0
+    """The caller's, by which its connections can be told apart."""
 
     @property
     def parent(self) -> JsonObject:
@@ -76,10 +82,14 @@ class Webhook:
         self._live: dict[tuple[str, str], set[Call]] = defaultdict(set)
         self._base_url = ""
         self.overlaps: list[Overlap] = []
+        self.tokens: frozenset[str] = frozenset()
+        """The bearer tokens of which a caller must show one; empty: everybody is answered."""
+        self.turned_away = 0
+        """How many calls showed none of them."""
 
     @staticmethod
     @asynccontextmanager
-    async def serve(*, port: int = 0) -> AsyncIterator["Webhook"]:
+    async def serve(*, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator["Webhook"]:
         """A webhook that answers for as long as the block lasts."""
         webhook = Webhook()
         app = web.Application(client_max_size=64 * 1024 * 1024)
@@ -88,9 +98,9 @@ class Webhook:
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, LOOPBACK, port)
+            site = web.TCPSite(runner, LOOPBACK, port, ssl_context=tls)
             await site.start()
-            webhook._base_url = f"http://{LOOPBACK}:{runner.addresses[0][1]}"
+            webhook._base_url = f"{'https' if tls else 'http'}://{LOOPBACK}:{runner.addresses[0][1]}"
             yield webhook
         finally:
             await runner.cleanup()
@@ -113,7 +123,17 @@ class Webhook:
         behaviour = self._behaviours.get(hook)
         if behaviour is None:
             return web.Response(status=404)
-        call = Call(hook=hook, request=loads(await request.read()), started_at=time.monotonic())
+        if self.tokens and request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:
+            self.turned_away += 1
+            return web.Response(status=401)
+        call = Call(
+            hook=hook,
+            request=loads(await request.read()),
+            started_at=time.monotonic(),
+            headers=request.headers,
+            client=_common_name(request.transport),
+            port=request.transport.get_extra_info("peername")[1] if request.transport else 0,
+        )
         self._calls[hook].append(call)
         live = self._live[hook, unstructured.uid(call.parent)]
         live.add(call)
@@ -130,6 +150,12 @@ class Webhook:
             return
         await asyncio.sleep(_GRACE_SECONDS)
         self.overlaps += [Overlap(earlier=other, later=call) for other in others & live]
+
+
+def _common_name(connection: asyncio.Transport | None) -> str:
+    certificate = connection.get_extra_info("peercert") if connection else None
+    names = dict(pair for part in certificate["subject"] for pair in part) if certificate else {}
+    return names.get("commonName", "")
 
 
 async def _answer(behaviour: Behaviour, call: Call) -> web.Response:

@@ -15,7 +15,12 @@ EXCERPT_LENGTH: Final = 512
 
 MASK: Final = "***"
 
-_CREDENTIALS = re.compile(r"(?i)\b(bearer|basic|token)(\s+|%20)[^\s\"'<>,;]+")
+_CREDENTIALS = re.compile(
+    r"\b((?i:bearer)(?:\s+|%20))[^\s\"'<>,;]+"
+    r"|\b((?i:basic|token)(?:\s+|%20))(?=[^\s\"'<>,;]*[A-Z0-9])[^\s\"'<>,;]{6,}"
+)
+"""An Authorization header's value in a running text; the latter two words are also words of plain English, so what follows must look the part."""
+
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
@@ -35,7 +40,7 @@ class Secrets:
         """The text with each of the secrets masked."""
         for spelling in self.spellings:
             text = text.replace(spelling, MASK)
-        return _CREDENTIALS.sub(rf"\1 {MASK}", text)
+        return text
 
     @property
     def longest(self) -> int:
@@ -50,7 +55,8 @@ def excerpt(body: bytes, *, coding: str, secrets: Secrets) -> str:
     """The first part of a webhook's body for an error's message: masked first and cut after, so that no half of a secret survives."""
     enough = 4 * (EXCERPT_LENGTH + secrets.longest)
     text = plain_prefix(body, coding=coding, limit=enough).decode("utf-8", errors="replace")
-    shown = _UNPRINTABLE.sub(" ", secrets.hidden_in(text)).strip()
+    masked = _CREDENTIALS.sub(lambda found: f"{found[1] or found[2]}{MASK}", secrets.hidden_in(text))
+    shown = _UNPRINTABLE.sub(" ", masked).strip()
     return shown if len(shown) <= EXCERPT_LENGTH else shown[:EXCERPT_LENGTH] + "…"
 
 

@@ -39,7 +39,8 @@ def judge(answer: Answer, *, sent: Remembered | None, now: datetime, limit: int,
     """
     match answer.status:
         case 429:
-            return Throttled(after_seconds=delay_seconds(answer.retry_after, now=now))
+            after_seconds = delay_seconds(answer.retry_after, now=now)
+            return Throttled(after_seconds=after_seconds, message=_complaint(answer, secrets=secrets))
         case 200:
             return Accepted(body=plain_bytes(answer.body, coding=answer.coding, limit=limit))
         case 304 | 412 if sent is not None:
@@ -50,11 +51,13 @@ def judge(answer: Answer, *, sent: Remembered | None, now: datetime, limit: int,
 
 def verdict_of(error: HookError, *, secrets: Secrets = NO_SECRETS) -> Throttled | Rejected:
     """The verdict that tells the reconciler of this error."""
+    reason, message = type(error).__name__, secrets.hidden_in(str(error))
     match error:
         case PutOff(after_seconds=seconds):
-            return Throttled(after_seconds=seconds)
+            return Throttled(after_seconds=seconds, reason=reason, message=message)
         case _:
-            return Rejected(reason=type(error).__name__, message=secrets.hidden_in(str(error)), retryable=isinstance(error, Transient))
+            retryable, within = isinstance(error, Transient), error.again_within_seconds
+            return Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within)
 
 
 def is_sign_of_life(status: int) -> bool:
