@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.devkit.assets import PROGRAMS, ensure
+from metaloop.devkit.assets import PROGRAMS, ensure, ensure_jaeger
 from metaloop.devkit.assets import programs as pinned
+from metaloop.devkit.assets.jaeger import JAEGER
 from metaloop.devkit.assets.source import SourceFailed
 from metaloop.devkit.errors import AssetsMissing
 
@@ -192,3 +193,13 @@ def test_versions_are_those_that_go_mod_pins() -> None:
 
     assert f"k8s.io/kubernetes {pinned.kubernetes_version()}\n" in pins
     assert f"go.etcd.io/etcd/server/v3 {pinned.etcd_version()}\n" in pins
+
+
+async def test_jaeger_is_built_once_and_kept_apart_from_the_control_plane(tmp_path: Path) -> None:
+    source = Giving("built", offers=(JAEGER,))
+
+    first, second = [await ensure_jaeger(sources=[source], environ={**environ(tmp_path), "PATH": ""}) for _ in range(2)]
+
+    assert (first, first.read_text()) == (second, "built")
+    assert source.asked == [(JAEGER,)]
+    assert first.parent.name.startswith("jaeger-v")

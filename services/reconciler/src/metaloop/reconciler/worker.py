@@ -12,7 +12,7 @@ A job whose lease was lost is dropped without a word: it is, or will be, somebod
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 from uuid import uuid4
@@ -28,6 +28,7 @@ from metaloop.common.job import Job
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.telemetry.traces import Span, span
 from metaloop.reconciler.holdings import Held, Holdings
 from metaloop.reconciler.lease import LeaseGuard
 from metaloop.reconciler.slots import Slot, Slots
@@ -135,7 +136,10 @@ class Worker:
         match reply:
             case Granted():
                 held.guard = LeaseGuard(reply.lease, ends=asked_at + reply.lease_seconds, clock=self._clock)
-                await self._finish(held, await self._synced(job, reply, slot, held.guard))
+                with _traced(job) as spanned:
+                    finished = await self._synced(job, reply, slot, held.guard)
+                    _note(spanned, finished)
+                await self._finish(held, finished)
             case Busy(retry_seconds=seconds):
                 await held.delivery.give_back(after_seconds=seconds)
             case Gone(lease=lease):
@@ -169,3 +173,14 @@ class Worker:
                 # Nobody will know what it wrote: the wait gives the watcher's cache time to see that.
                 stopped = SyncReport(key=held.delivery.job.key, lease=held.guard.lease, result="throttled", after_seconds=_STOPPED_SECONDS)
                 await self._finish(held, replace(stopped, reason="WorkerStopped"))
+
+
+def _traced(job: Job) -> AbstractContextManager[Span]:
+    """The job as a span below that of the mark which queued it; the marks of timers have none, and then a trace begins here."""
+    return span("job", traceparent=job.traceparent, attributes={fields.KEY: str(job.key), fields.REASON: job.reason})
+
+
+def _note(spanned: Span, finished: SyncReport) -> None:
+    spanned.set(fields.OUTCOME, finished.result)
+    if finished.result != "done":
+        spanned.fail(f"{finished.reason}: {finished.message}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from metaloop.devkit import tell
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.gobuild import GoModules
+from metaloop.devkit.assets.jaeger import JAEGER, JAEGER_VERSION, JaegerModule
 from metaloop.devkit.assets.releases import EtcdReleases, KubernetesReleases
 from metaloop.devkit.assets.source import Source, SourceFailed
 from metaloop.devkit.errors import AssetsMissing
@@ -45,6 +46,16 @@ async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[st
     return folder
 
 
+async def ensure_jaeger(*, sources: Sequence[Source] = (JaegerModule(),), environ: Mapping[str, str] = os.environ) -> Path:
+    """The program of Jaeger: one on the PATH, or one of the cache, built now if need be."""
+    if found := shutil.which(JAEGER, path=environ.get("PATH")):
+        return Path(found)
+    folder = _cache_root(environ) / f"jaeger-{JAEGER_VERSION}-{programs.operating_system()}-{programs.architecture()}"
+    if programs.missing_from(folder, (JAEGER,)):
+        await _fill(folder, links={}, sources=sources, programs_of_it=(JAEGER,))
+    return folder / JAEGER
+
+
 def _given(environ: Mapping[str, str]) -> Path | None:
     return Path(environ[VARIABLE]).absolute() if environ.get(VARIABLE) else None
 
@@ -65,11 +76,13 @@ def _folder_name(completes: Path | None) -> str:
     return f"{name}-with-{hashlib.sha256(str(completes).encode()).hexdigest()[:8]}" if completes else name
 
 
-async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source]) -> None:
+async def _fill(
+    folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source], programs_of_it: Sequence[str] = programs.PROGRAMS
+) -> None:
     """Make `folder` complete: links to what is there already, and the rest from the first source that can give it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(folder.parent):
-        if not programs.missing_from(folder):
+        if not programs.missing_from(folder, programs_of_it):
             return
         for leftover in folder.parent.glob(f"{_FILLING}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -78,21 +91,21 @@ async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[So
             staging.mkdir()
             for program, target in links.items():
                 (staging / program).symlink_to(target)
-            await _ask_in_turn(sources, into=staging)
+            await _ask_in_turn(sources, into=staging, programs_of_it=programs_of_it)
             shutil.rmtree(folder, ignore_errors=True)
             staging.replace(folder)
 
 
-async def _ask_in_turn(sources: Sequence[Source], *, into: Path) -> None:
+async def _ask_in_turn(sources: Sequence[Source], *, into: Path, programs_of_it: Sequence[str]) -> None:
     for source in sources:
-        wanted = [program for program in programs.missing_from(into) if program in source.offers]
+        wanted = [program for program in programs.missing_from(into, programs_of_it) if program in source.offers]
         if not wanted:
             continue
         try:
             await source.fetch(wanted, into=into)
         except SourceFailed as failure:
             tell.line(f"{', '.join(wanted)} not from {source.name}: {failure}")
-    if missing := programs.missing_from(into):
+    if missing := programs.missing_from(into, programs_of_it):
         raise AssetsMissing(f"no source gave {', '.join(missing)}; ${VARIABLE} can name a folder that holds them")
 
 
