@@ -3,22 +3,38 @@
 The watcher builds an observation out of cached JSON bytes, which it embeds unparsed; the reconciler parses the whole once.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import orjson
 
-from metaloop.common.json import JsonObject, dumps, loads
-from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.json import JsonObject, JsonValue, dumps, loads
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
     """The candidates of one child (or related) resource: what the parent owns, and orphans that it might adopt."""
 
-    resource: ResourceInfo
+    info: ResourceInfo
     objects: Sequence[JsonObject]
+    managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """By UID, of those that we have applied server-side: the entry of `managedFields` that says what we own of it. Objects themselves have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Related:
+    """The related objects that a parent's interests select: one group for each resource that they name, the empty ones too.
+
+    `fingerprint` is what the reconciler told with the interests: of what they were made. `waiting` are resources whose watch has not synced yet, `unknown`
+    those that the API server doesn't serve: while there are any, the groups are not the whole.
+    """
+
+    fingerprint: str
+    groups: Sequence[ObservedGroup] = ()
+    waiting: Sequence[ResourceId] = ()
+    unknown: Sequence[ResourceId] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +49,8 @@ class Observation:
     parent: JsonObject
     children: Sequence[ObservedGroup]
     revisions: Sequence[JsonObject] = ()
-    related: Sequence[ObservedGroup] = ()
+    related: Related | None = None
+    """What the interests that the watcher remembers select; None where it remembers none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +60,8 @@ class Granted:
     lease: str
     lease_seconds: float
     observation: Observation
+    shard: str = ""
+    """Whose watcher granted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +88,21 @@ class CachedGroup:
 
     resource: ResourceInfo
     objects: Sequence[bytes]
+    managed: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedRelated:
+    """A `Related` before it travels: every object still the bytes that the cache holds."""
+
+    fingerprint: str
+    groups: Sequence[CachedGroup] = ()
+    waiting: Sequence[ResourceId] = ()
+    unknown: Sequence[ResourceId] = ()
+
+    def to_bytes(self) -> bytes:
+        """Its wire form."""
+        return dumps(_related_to_wire(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +114,7 @@ class CachedObservation:
     parent: bytes
     children: Sequence[CachedGroup]
     revisions: Sequence[bytes] = ()
-    related: Sequence[CachedGroup] = ()
+    related: CachedRelated | None = None
 
 
 def granted_to_bytes(observation: CachedObservation, *, lease: str, lease_seconds: float) -> bytes:
@@ -95,7 +129,7 @@ def granted_to_bytes(observation: CachedObservation, *, lease: str, lease_second
             "parent": orjson.Fragment(observation.parent),
             "children": [_group_to_wire(group) for group in observation.children],
             "revisions": [orjson.Fragment(item) for item in observation.revisions],
-            "related": [_group_to_wire(group) for group in observation.related],
+            "related": _related_to_wire(observation.related) if observation.related is not None else None,
         }
     )
 
@@ -130,13 +164,39 @@ def _observation(raw: JsonObject) -> Observation:
         parent=raw["parent"],  # type: ignore[arg-type]
         children=[_group_from_wire(group) for group in raw["children"]],  # type: ignore[union-attr, arg-type]
         revisions=raw["revisions"],  # type: ignore[arg-type]
-        related=[_group_from_wire(group) for group in raw["related"]],  # type: ignore[union-attr, arg-type]
+        related=related_from_wire(raw["related"]) if raw["related"] is not None else None,  # type: ignore[arg-type]
     )
 
 
 def _group_to_wire(group: CachedGroup) -> dict[str, object]:
-    return {"resource": group.resource.to_json(), "objects": [orjson.Fragment(item) for item in group.objects]}
+    wire: dict[str, object] = {"resource": group.resource.to_json(), "objects": [orjson.Fragment(item) for item in group.objects]}
+    if group.managed:
+        wire["managed"] = {uid: orjson.Fragment(entry) for uid, entry in group.managed.items()}
+    return wire
 
 
 def _group_from_wire(raw: JsonObject) -> ObservedGroup:
-    return ObservedGroup(resource=ResourceInfo.from_json(raw["resource"]), objects=raw["objects"])  # type: ignore[arg-type]
+    return ObservedGroup(info=ResourceInfo.from_json(raw["resource"]), objects=raw["objects"], managed=raw.get("managed", {}))  # type: ignore[arg-type]
+
+
+def _related_to_wire(related: CachedRelated) -> dict[str, object]:
+    return {
+        "fingerprint": related.fingerprint,
+        "groups": [_group_to_wire(group) for group in related.groups],
+        "waiting": [[each.api_version, each.resource] for each in related.waiting],
+        "unknown": [[each.api_version, each.resource] for each in related.unknown],
+    }
+
+
+def related_from_wire(raw: JsonObject) -> Related:
+    """The value of a wire form that `CachedRelated.to_bytes` made; raises KeyError, TypeError or ValueError for anything else."""
+    return Related(
+        fingerprint=str(raw["fingerprint"]),
+        groups=[_group_from_wire(group) for group in raw["groups"]],  # type: ignore[union-attr, arg-type]
+        waiting=_ids_from_wire(raw["waiting"]),
+        unknown=_ids_from_wire(raw["unknown"]),
+    )
+
+
+def _ids_from_wire(raw: JsonValue) -> list[ResourceId]:
+    return [ResourceId(api_version, resource) for api_version, resource in raw]  # type: ignore[union-attr, misc, arg-type]

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 from metaloop.common.bus.connect import Bus, Message
 from metaloop.common.bus.messages import ClaimRequest, claim_subject
 from metaloop.common.bus.parts import LargeReplies, whole
 from metaloop.common.errors import Unavailable
-from metaloop.common.observation import ClaimReply, reply_from_bytes
+from metaloop.common.observation import ClaimReply, Granted, reply_from_bytes
 
 ClaimHandler: TypeAlias = Callable[[ClaimRequest], bytes]
 
@@ -33,6 +34,7 @@ async def claim(bus: Bus, shard: str, request: ClaimRequest) -> ClaimReply:
     answer = await bus.request(claim_subject(shard), request.to_bytes(), timeout_seconds=_TIMEOUT_SECONDS)
     wire = await whole(bus, answer)
     try:
-        return reply_from_bytes(wire)
+        reply = reply_from_bytes(wire)
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(f"a claim reply that can't be read: {error!r}") from error
+    return replace(reply, shard=shard) if isinstance(reply, Granted) else reply

@@ -1,6 +1,7 @@
 """What watcher and workers say to one another beside jobs, observations and reports: values and wire forms, and their subjects.
 
 metaloop.claim.<shard>           worker -> watcher, a request: may I have this key, and what does its world look like?
+metaloop.related.<shard>         worker -> watcher, a request: this parent follows these interests; what do they select?
 metaloop.renew.<shard>           worker -> watcher, a request: I still hold these leases (and have so many free slots)
 metaloop.outcome.<shard>         worker -> watcher: the report of a finished sync
 metaloop.done.<shard>.<lease>    server -> watcher: the job of this lease is out of the stream
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
+from metaloop.common.interest import Interest
 from metaloop.common.job import JobKey, subject_token
 from metaloop.common.json import dumps, loads
 
@@ -33,6 +35,26 @@ class ClaimRequest:
         """The request of a wire form."""
         key, worker, slots = loads(wire)
         return cls(key=JobKey.from_wire(key), worker=worker, slots=slots)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedRequest:
+    """The holder of a lease tells what its parent follows from now on, made of what `fingerprint` says; none: it follows nothing."""
+
+    key: JobKey
+    lease: str
+    fingerprint: str
+    interests: Sequence[Interest]
+
+    def to_bytes(self) -> bytes:
+        """Its wire form, a JSON array."""
+        return dumps([self.key.to_wire(), self.lease, self.fingerprint, [each.to_wire() for each in self.interests]])
+
+    @classmethod
+    def from_bytes(cls, wire: bytes) -> "RelatedRequest":
+        """The request of a wire form."""
+        key, lease, fingerprint, interests = loads(wire)
+        return cls(key=JobKey.from_wire(key), lease=lease, fingerprint=fingerprint, interests=[*map(Interest.from_wire, interests)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +88,12 @@ class Renewal:
 def claim_subject(shard: str) -> str:
     """Where workers ask for leases."""
     return f"metaloop.claim.{subject_token(shard)}"
+
+
+@lru_cache
+def related_subject(shard: str) -> str:
+    """Where workers tell what their parents follow, and ask for what that selects."""
+    return f"metaloop.related.{subject_token(shard)}"
 
 
 @lru_cache

@@ -1,0 +1,73 @@
+"""ControllerRevision: what a parent was at one time, and the children that follow it; its wire form is Metacontroller's."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from metaloop.common.api import API_VERSION
+from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.selector import Requirement, Selector
+
+REVISIONS: Final = ResourceInfo(
+    api_version=API_VERSION, resource="controllerrevisions", kind="ControllerRevision", namespaced=True, has_status=True
+)
+ROLLING_METHODS: Final = frozenset({"RollingRecreate", "RollingInPlace"})
+"""The update methods that move children from one revision to the next, one at a time."""
+
+_API_GROUP_LABEL: Final = "metacontroller.k8s.io/apiGroup"
+_RESOURCE_LABEL: Final = "metacontroller.k8s.io/resource"
+_NAMESPACE_OF_CLUSTER_SCOPED: Final = "default"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClaimedChild:
+    """A child as a revision names it; its version doesn't matter. `name` has a namespace before it only where the parent is cluster-scoped."""
+
+    api_group: str
+    kind: str
+    name: str
+
+
+def revision_namespace(parent_namespace: str) -> str:
+    """Where a parent's revisions are kept: beside it, and for cluster-scoped parents where also their events are."""
+    return parent_namespace or _NAMESPACE_OF_CLUSTER_SCOPED
+
+
+def kind_labels(parents: ResourceId) -> dict[str, str]:
+    """The labels that say of which resource's parents an object is a revision."""
+    return {_API_GROUP_LABEL: parents.group, _RESOURCE_LABEL: parents.resource}
+
+
+def revision_selector(children: Selector, parents: ResourceId) -> Selector:
+    """Which revisions belong to a parent that selects `children`: those of its own resource, labelled as its children are."""
+    own = [Requirement(key, "In", (value,)) for key, value in kind_labels(parents).items()]
+    return Selector((*children.requirements, *own))
+
+
+def patch_of(revision: JsonObject) -> JsonObject:
+    """The fields of the parent that make a stored revision."""
+    return unstructured.child_object(revision, "parentPatch")
+
+
+def claimed_by(revision: JsonObject) -> frozenset[ClaimedChild]:
+    """The children that follow a stored revision; malformed entries are none."""
+    groups = revision.get("children")
+    entries = [entry for entry in groups if is_object(entry)] if is_array(groups) else []
+    return frozenset(child for entry in entries for child in _children_in(entry))
+
+
+def _children_in(entry: JsonObject) -> Iterable[ClaimedChild]:
+    names = entry.get("names")
+    for name in names if is_array(names) else ():
+        if isinstance(name, str):
+            yield ClaimedChild(unstructured.text(entry, "apiGroup"), unstructured.text(entry, "kind"), name)
+
+
+def children_field(children: Iterable[ClaimedChild]) -> list[JsonValue]:
+    """The `children` of a revision that claims these: an entry for each kind that has any, all in order."""
+    names: dict[tuple[str, str], list[JsonValue]] = {}
+    for child in sorted(children):
+        names.setdefault((child.api_group, child.kind), []).append(child.name)
+    return [{"apiGroup": group, "kind": kind, "names": listed} for (group, kind), listed in names.items()]

@@ -1,0 +1,70 @@
+"""What controllers of every kind say about their children: which resources, and how those that differ are updated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from metaloop.common.api import fields
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId
+
+UpdateMethod: TypeAlias = Literal["OnDelete", "Recreate", "InPlace", "RollingRecreate", "RollingInPlace"]
+UPDATE_METHODS: tuple[UpdateMethod, ...] = ("OnDelete", "Recreate", "InPlace", "RollingRecreate", "RollingInPlace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusCheck:
+    """A condition that an updated child must show before the next one is updated; None compares with anything."""
+
+    type: str
+    status: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRule:
+    """One resource of children, and how those that differ from what is desired are updated."""
+
+    resource: ResourceId
+    method: UpdateMethod
+    status_checks: tuple[StatusCheck, ...]
+
+
+def parse_child_rules(spec: JsonObject, key: str) -> tuple[ChildRule, ...]:
+    """The rules in the list at `key` of a controller's `spec`. Raises InvalidSpec for a resource that is listed twice."""
+    rules = tuple(_child_rule(raw, f"spec.{key}[{index}]") for index, raw in enumerate(fields.objects_at(spec, key, "spec")))
+    require_different([rule.resource for rule in rules], f"spec.{key}")
+    return rules
+
+
+def require_different(resources: Sequence[ResourceId], field: str) -> None:
+    """Raise InvalidSpec where one of `resources` is there twice."""
+    seen: set[ResourceId] = set()
+    for index, resource in enumerate(resources):
+        if resource in seen:
+            raise InvalidSpec(f"{field}[{index}]", f"{resource} is listed twice")
+        seen.add(resource)
+
+
+def _child_rule(raw: JsonObject, field: str) -> ChildRule:
+    strategy = fields.object_at(raw, "updateStrategy", field) or {}
+    field_of_strategy = f"{field}.updateStrategy"
+    checks = fields.object_at(strategy, "statusChecks", field_of_strategy) or {}
+    return ChildRule(
+        resource=fields.resource_id(raw, field),
+        method=cast("UpdateMethod", fields.one_of(strategy, "method", field_of_strategy, choices=UPDATE_METHODS, default="OnDelete")),
+        status_checks=tuple(
+            _status_check(check, f"{field_of_strategy}.statusChecks.conditions[{index}]")
+            for index, check in enumerate(fields.objects_at(checks, "conditions", f"{field_of_strategy}.statusChecks"))
+        ),
+    )
+
+
+def _status_check(raw: JsonObject, field: str) -> StatusCheck:
+    return StatusCheck(
+        type=fields.required_text(raw, "type", field),
+        status=unstructured.text(raw, "status") or None,
+        reason=unstructured.text(raw, "reason") or None,
+    )

@@ -1,0 +1,121 @@
+"""What a parent asks to be shown beside its children: one rule of its customize hook, as the watcher follows it.
+
+The reconciler makes interests of a customize hook's rules, with what they mean for this parent already settled (a hook of version v1 sees
+nothing outside of its parent's namespace); the watcher only selects by them.
+"""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from metaloop.common.json import JsonValue
+from metaloop.common.objects.resource import ResourceId
+from metaloop.common.objects.selector import EVERYTHING, Labels, Requirement, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Anywhere:
+    """In any namespace, or in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class InNamespace:
+    """In the namespace of this name. It means nothing to cluster-scoped objects."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class InNamespacesWith:
+    """In every namespace whose labels match. No cluster-scoped object is in one."""
+
+    labels: Selector
+
+
+Where: TypeAlias = Anywhere | InNamespace | InNamespacesWith
+ANYWHERE: Final = Anywhere()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interest:
+    """Which objects of one resource: those that meet everything said here."""
+
+    resource: ResourceId
+    where: Where = ANYWHERE
+    labels: Selector = EVERYTHING
+    names: frozenset[str] = frozenset()
+    """What they may be called; empty: anything."""
+
+    def selects(self, *, name: str, labels: Labels) -> bool:
+        """Whether an object is meant that is where the interest looks."""
+        return (not self.names or name in self.names) and self.labels.matches(labels)
+
+    def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
+        """Whether the interest looks into a namespace; an empty one is where cluster-scoped objects are."""
+        match self.where:
+            case Anywhere():
+                return True
+            case InNamespace(name):
+                return not namespace or namespace == name
+            case InNamespacesWith(labels):
+                return bool(namespace) and labels.matches(namespace_labels)
+            case _:
+                assert_never(self.where)
+
+    def to_wire(self) -> list[JsonValue]:
+        """Its wire form, the same for equal interests."""
+        resource: list[JsonValue] = [self.resource.api_version, self.resource.resource]
+        return [resource, _where_to_wire(self.where), _selector_to_wire(self.labels), [*sorted(self.names)]]
+
+    @classmethod
+    def from_wire(cls, wire: JsonValue) -> "Interest":
+        """The interest of a wire form; raises ValueError or TypeError for anything else."""
+        resource, where, labels, names = _list(wire)
+        api_version, plural = _list(resource)
+        return cls(
+            resource=ResourceId(str(api_version), str(plural)),
+            where=_where_from_wire(_list(where)),
+            labels=_selector_from_wire(_list(labels)),
+            names=frozenset(map(str, _list(names))),
+        )
+
+
+def _selector_to_wire(selector: Selector) -> list[JsonValue]:
+    return [[requirement.key, requirement.operator, [*requirement.values]] for requirement in selector.requirements]
+
+
+def _selector_from_wire(wire: list[JsonValue]) -> Selector:
+    return Selector(tuple(_requirement(*_list(entry)) for entry in wire))
+
+
+def _requirement(key: JsonValue, operator: JsonValue, values: JsonValue) -> Requirement:
+    return Requirement(str(key), str(operator), tuple(map(str, _list(values))))
+
+
+def _where_to_wire(where: Where) -> list[JsonValue]:
+    match where:
+        case Anywhere():
+            return []
+        case InNamespace(name):
+            return ["name", name]
+        case InNamespacesWith(labels):
+            return ["labels", _selector_to_wire(labels)]
+        case _:
+            assert_never(where)
+
+
+def _where_from_wire(wire: list[JsonValue]) -> Where:
+    match wire:
+        case []:
+            return ANYWHERE
+        case ["name", str(name)]:
+            return InNamespace(name)
+        case ["labels", list(labels)]:
+            return InNamespacesWith(_selector_from_wire(labels))
+        case _:
+            raise ValueError(f"namespaces that can't be read: {wire!r}")
+
+
+def _list(wire: JsonValue) -> list[JsonValue]:
+    if isinstance(wire, list):
+        return wire
+    raise TypeError(f"a list was expected, not {wire!r}")

@@ -1,0 +1,79 @@
+"""DecoratorController: what is read of one, and how it names what is wrong."""
+
+import pytest
+
+from metaloop.common.api.decorator import parse_decorator
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.resource import ResourceId
+
+HOOKS: JsonObject = {"sync": {"webhook": {"url": "http://hook.example/sync"}}}
+PODS: JsonObject = {"apiVersion": "v1", "resource": "pods"}
+
+
+def decorator(**spec: object) -> JsonObject:
+    """A DecoratorController of Pods."""
+    return {"metadata": {"name": "tags", "uid": "u"}, "spec": {"resources": [PODS], "hooks": HOOKS, **spec}}  # type: ignore[dict-item]
+
+
+def test_a_target_is_selected_by_labels_and_annotations_together():
+    rule = {**PODS, "labelSelector": {"matchLabels": {"app": "a"}}, "annotationSelector": {"matchAnnotations": {"tag": "yes"}}}
+
+    [target] = parse_decorator(decorator(resources=[rule])).targets
+
+    assert target.selects(labels={"app": "a"}, annotations={"tag": "yes"})
+    assert not target.selects(labels={"app": "a"}, annotations={})
+    assert not target.selects(labels={}, annotations={"tag": "yes"})
+
+
+def test_a_target_without_selectors_is_everything():
+    [target] = parse_decorator(decorator()).targets
+
+    assert target.selects(labels={}, annotations={})
+
+
+def test_annotation_expressions_are_read():
+    rule = {**PODS, "annotationSelector": {"matchExpressions": [{"key": "tag", "operator": "Exists"}]}}
+
+    [target] = parse_decorator(decorator(resources=[rule])).targets
+
+    assert target.selects(labels={}, annotations={"tag": ""})
+    assert not target.selects(labels={}, annotations={})
+
+
+def test_it_names_its_finalizer_as_the_original_does():
+    assert parse_decorator(decorator()).finalizer == "metacontroller.io/decoratorcontroller-tags"
+
+
+def test_a_rule_is_found_whatever_the_version():
+    controller = parse_decorator(decorator(resources=[{"apiVersion": "apps/v1", "resource": "deployments"}]))
+
+    assert controller.target(ResourceId("apps/v1beta1", "deployments")) is controller.targets[0]
+    assert controller.target(ResourceId("v1", "deployments")) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"resources": []}, "spec.resources"),
+        ({"resources": [{"apiVersion": "v1"}]}, "spec.resources[0].resource"),
+        ({"resources": [PODS, PODS]}, "spec.resources[1]"),
+        ({"resources": [{**PODS, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]}, "labelSelector"),
+        ({"resources": [{**PODS, "annotationSelector": {"matchAnnotations": {"a": 1}}}]}, "annotationSelector.matchAnnotations"),
+        ({"attachments": [PODS, PODS]}, "spec.attachments[1]"),
+        ({"attachments": [{**PODS, "updateStrategy": {"method": "Sometimes"}}]}, "spec.attachments[0].updateStrategy.method"),
+        ({"hooks": {}}, "spec.hooks"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_path(spec: dict[str, object], field: str):
+    with pytest.raises(InvalidSpec) as caught:
+        parse_decorator(decorator(**spec))
+
+    assert field in caught.value.field
+
+
+def test_two_versions_of_one_resource_are_one_target():
+    rules = [{"apiVersion": "apps/v1", "resource": "deployments"}, {"apiVersion": "apps/v1beta1", "resource": "deployments"}]
+
+    with pytest.raises(InvalidSpec, match="listed twice"):
+        parse_decorator(decorator(resources=rules))
