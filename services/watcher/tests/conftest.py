@@ -11,9 +11,11 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy
-from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, Cluster
 from metaloop.devkit.testbed.lab import install_crds
 from metaloop.devkit.workdir import run_folder
+
+from .scenes import Heard, Scene, watcher_of
 
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
 
@@ -54,3 +56,12 @@ async def kube(proxy: ApiProxy) -> AsyncIterator[KubeClient]:
 async def namespace(cluster: Cluster) -> str:
     created = await cluster.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
     return str(created["metadata"]["name"])  # type: ignore[index,call-overload]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(kube: KubeClient, cluster: Cluster, namespace: str) -> AsyncIterator[Scene]:
+    heard = Heard()
+    async with watcher_of(kube, heard) as watcher:
+        scene = Scene(watcher, heard, cluster, namespace)
+        yield scene
+        await cluster.delete(COMPOSITES, "", scene.name)

@@ -4,8 +4,9 @@ from metaloop.common.api.composite import CompositeController, parse_composite
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.instance import Controller, Instance
 from metaloop.watcher.core.record import Record, record_of
+from metaloop.watcher.core.watchset import instance_of
 
 HELLOS = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True, has_status=True)
 CONFIGMAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
@@ -57,9 +58,16 @@ def controller(
     )
 
 
-def instance(**options: object) -> Instance:
+def instance(*, parents: ResourceInfo = HELLOS, **options: object) -> Instance:
     """An instance of `controller(...)`."""
-    return Instance(controller=controller(**options), parent=HELLOS, children=(CONFIGMAPS,))  # type: ignore[arg-type]
+    return served(controller(**options), parents, CONFIGMAPS)  # type: ignore[arg-type]
+
+
+def served(controller: Controller, *resources: ResourceInfo) -> Instance:
+    """The instance of a controller where the API server serves these resources."""
+    found = instance_of(controller, {info.id: info for info in resources})
+    assert isinstance(found, Instance), found
+    return found
 
 
 def change(resource: ResourceInfo, old: Record | None, new: Record | None) -> Change:

@@ -9,9 +9,11 @@ import pytest
 from metaloop.common.bus.channels import answering_held, renew, report
 from metaloop.common.bus.claims import claim
 from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.messages import ClaimRequest, HeldLease, Renewal, done_subject
+from metaloop.common.bus.messages import ClaimRequest, HeldLease, RelatedRequest, Renewal, done_subject
 from metaloop.common.bus.pull import Delivery, JobSource
+from metaloop.common.bus.related import ask_related
 from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.observation import Busy, CachedObservation, ClaimReply, Gone, Granted
 from metaloop.common.testing.builders import SHARD, cached_observation, job_key, sync_report
@@ -261,3 +263,15 @@ async def test_a_job_that_an_earlier_watcher_left_in_the_stream_serves_the_new_o
         await worker.finish(delivery, (await worker.granted(delivery)).lease)
 
         await eventually(lambda: queue.core.entry(key) is None)
+
+
+async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(bus: Bus, worker: Worker):
+    async with dispatching(bus) as queue:
+        key = mark(queue)
+        granted = await worker.granted(await worker.next())
+        ours = RelatedRequest(key=key, lease=granted.lease, fingerprint="f", interests=[])
+        former = RelatedRequest(key=key, lease="epoch-0", fingerprint="f", interests=[])
+
+        assert (await ask_related(worker.bus, SHARD, ours)).fingerprint == "f"
+        with pytest.raises(Unavailable):
+            await ask_related(worker.bus, SHARD, former)

@@ -14,10 +14,12 @@ from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.interests import Interests
 from metaloop.watcher.route import Router
 from metaloop.watcher.workqueue import WorkQueue
 
 from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record
+from .objects import instance as instance_of_hellos
 
 WEB = {"selector": {"matchLabels": {"app": "web"}}}
 
@@ -29,7 +31,8 @@ class World:
         self.parents = parents
         self.caches = {parents.id: ResourceCache(parents), CONFIGMAPS.id: ResourceCache(CONFIGMAPS)}
         self.queue = WorkQueue(Queue(shard="0", epoch="e", seen=lambda _: True), clock=FakeClock())
-        self.router = Router(queue=self.queue, caches=self.caches)
+        self.interests = Interests(self.caches, served=lambda: {id_: cache.resource for id_, cache in self.caches.items()})
+        self.router = Router(queue=self.queue, caches=self.caches, interests=self.interests)
 
     def see(self, resource: ResourceInfo, seen: Record) -> None:
         change = self.caches[resource.id].put(seen)
@@ -42,7 +45,7 @@ class World:
             self.router.take(change)
 
     def start(self, *, reason: str = "started", **options: object) -> Instance:
-        instance = Instance(controller=controller(**options), parent=self.parents, children=(CONFIGMAPS,))  # type: ignore[arg-type]
+        instance = instance_of_hellos(parents=self.parents, **options)
         self.router.controllers[instance.controller.id] = b'{"the":"controller"}'
         self.router.start(instance, reason=reason)
         return instance

@@ -1,15 +1,12 @@
 """Controllers and CRDs come, change and go before a real API server: what runs is what is installed, and each difference is told."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-import pytest_asyncio
 
-from metaloop.common.job import ControllerId, JobKey
-from metaloop.common.json import JsonObject, JsonValue, loads
+from metaloop.common.job import JobKey
+from metaloop.common.json import JsonObject, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -19,117 +16,16 @@ from metaloop.devkit.ports import free_ports
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, CRDS, Cluster
 from metaloop.devkit.testbed.lab import install_parent
-from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, crd, parent, parent_resource
+from metaloop.devkit.testbed.manifests import config_map, crd, parent_resource
 from metaloop.watcher.app import Watcher
-from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.views import Views
+
+from .scenes import Heard, Scene, watcher_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 SERVICE_ACCOUNTS = ResourceInfo(api_version="v1", resource="serviceaccounts", kind="ServiceAccount", namespaced=True)
-
-
-class Heard:
-    """Remembers the Events that would be recorded, as `type reason about: message`."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def record(self, regarding: JsonObject, event_type: str, reason: str, message: str) -> None:
-        self.events.append(f"{event_type} {reason} {unstructured.name(regarding)}: {message}")
-
-    def of(self, name: str) -> list[str]:
-        """The reasons of what was told of a controller, in order."""
-        return [event.split()[1] for event in self.events if event.split()[2] == f"{name}:"]
-
-    def warnings(self, name: str) -> list[str]:
-        return [event for event in self.events if event.startswith("Warning") and event.split()[2] == f"{name}:"]
-
-
-class Scene:
-    """A watcher without a bus, and the hands of the cluster's users."""
-
-    def __init__(self, watcher: Watcher, heard: Heard, cluster: Cluster, namespace: str) -> None:
-        self.watcher = watcher
-        self.heard = heard
-        self.cluster = cluster
-        self.namespace = namespace
-        self.name = namespace
-        """What the controller of this scene is called."""
-        self.parents = parent_resource(f"{namespace.replace('-', '')}s")
-
-    @property
-    def id(self) -> ControllerId:
-        return ControllerId("CompositeController", self.name)
-
-    @property
-    def running(self) -> Instance | None:
-        return self.watcher.router.instances.get(self.id)
-
-    def manifest(self, name: str = "", **spec: JsonValue) -> JsonObject:
-        return composite(name or self.name, parent=self.parents, hook_url="http://127.0.0.1:1/", children=[child_rule()], **spec)
-
-    async def install(self, name: str = "", **spec: JsonValue) -> None:
-        await self.cluster.create(COMPOSITES, self.manifest(name, **spec))
-
-    async def install_served(self) -> None:
-        """Controller and parent kind are there, and it runs."""
-        await install_parent(self.cluster, self.parents)
-        await self.install()
-        await self.runs()
-
-    async def edit(self, change: JsonObject) -> None:
-        await self.cluster.patch(COMPOSITES, "", self.name, change)
-
-    async def create_parent(self, name: str = "p", *, namespace: str | None = None) -> None:
-        space = self.namespace if namespace is None else namespace
-        await self.cluster.create(self.parents, parent(self.parents, name, namespace=space), namespace=space)
-
-    async def runs(self) -> None:
-        await eventually(lambda: self.running is not None)
-
-    async def stops(self) -> None:
-        await eventually(lambda: self.running is None)
-
-    async def told(self, words: str) -> None:
-        await eventually(lambda: any(words in event for event in self.heard.warnings(self.name)))
-
-    def marks(self) -> dict[str, str]:
-        """Why each parent of the controller waits, by name."""
-        return {
-            entry.key.name: entry.mark.reason
-            for entry in self.watcher.queue.core.entries()
-            if entry.mark and entry.key.controller == self.id
-        }
-
-    def forget_marks(self) -> None:
-        for entry in list(self.watcher.queue.core.entries()):
-            self.watcher.queue.core.forget(entry.key)
-
-    async def marked(self, name: str, reason: str) -> None:
-        await eventually(lambda: self.marks().get(name) == reason)
-
-
-@asynccontextmanager
-async def watcher_of(kube: KubeClient, heard: Heard, **settings: object) -> AsyncIterator[Watcher]:
-    """A watcher that supervises, ready."""
-    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard)  # type: ignore[arg-type]
-    async with asyncio.TaskGroup() as group:
-        watcher.supervisor.take_over()
-        task = group.create_task(watcher.supervisor.run())
-        await eventually(lambda: watcher.supervisor.problem() == "")
-        yield watcher
-        task.cancel()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def scene(kube: KubeClient, cluster: Cluster, namespace: str) -> AsyncIterator[Scene]:
-    heard = Heard()
-    async with watcher_of(kube, heard) as watcher:
-        scene = Scene(watcher, heard, cluster, namespace)
-        yield scene
-        await cluster.delete(COMPOSITES, "", scene.name)
 
 
 async def test_a_change_in_the_cluster_becomes_a_mark_with_its_reason(scene: Scene):
@@ -203,7 +99,7 @@ async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scen
     scene.parents = parent_resource(scene.parents.resource, namespaced=False)
     await install_parent(scene.cluster, scene.parents)
 
-    await eventually(lambda: scene.running is not None and not scene.running.parent.namespaced, within_seconds=20)
+    await eventually(lambda: scene.running is not None and not scene.running.targets[0].resource.namespaced, within_seconds=20)
     await scene.create_parent("latter", namespace="")
     await scene.marked("latter", f"{scene.parents.kind} latter added")
     assert "former" not in scene.marks()
@@ -387,7 +283,7 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
 
 async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     watcher = scene.watcher
-    views = Views(queue=watcher.queue, watches=watcher.watches, patients=watcher.supervisor.patients)
+    views = Views(queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients)
     await scene.install_served()
     await scene.create_parent("p")
     await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")

@@ -17,6 +17,8 @@ def test_backoff_doubles_from_five_milliseconds_and_is_capped(failures: int, sec
     [
         ("done", None, Next(0, None)),
         ("retry", None, Next(4, 0.04)),
+        ("retry", 30.0, Next(4, 0.04)),
+        ("retry", 0.03, Next(4, 0.03)),
         ("throttled", 7.0, Next(3, 7.0)),
         ("throttled", 0.0, Next(3, 0.0)),
         ("throttled", None, Next(4, 0.04)),

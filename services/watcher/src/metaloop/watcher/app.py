@@ -23,6 +23,7 @@ from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.health import HealthWriter
+from metaloop.watcher.interests import Interests
 from metaloop.watcher.leader import Leader
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
 from metaloop.watcher.route import Router
@@ -43,15 +44,15 @@ class Watcher:
         self.queue = WorkQueue(self._new_queue(), clock=time.monotonic)
         self.watches = Watches(
             kube,
-            settings=WatchSettings(inactivity_seconds=settings.watch_inactivity_seconds),
+            settings=WatchSettings(inactivity_seconds=settings.watch_inactivity_seconds, field_manager=settings.field_manager),
             on_change=self._take,
             on_news=self._ring,
         )
-        self.router = Router(queue=self.queue, caches=self.watches.caches)
         self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, on_change=self._take_served)
-        self.supervisor = Supervisor(
-            router=self.router, watches=self.watches, served=self.served, announcer=announcer, share=settings.share
-        )
+        interests = Interests(self.watches.caches, served=lambda: self.served.resources)
+        self.router = Router(queue=self.queue, caches=self.watches.caches, interests=interests)
+        self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=announcer, settings=settings)
+        interests.on_change = self._ring
         self.claims = Claims(self.queue, observe=self.router.observe, lease_seconds=settings.ack_wait_seconds)
 
     def begin_term(self) -> None:
@@ -121,6 +122,7 @@ class Reign:
         dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
         dispatcher.leads = self.leads
         dispatcher.on_report = self._watcher.router.hear
+        dispatcher.follow = self._watcher.router.follow
         return dispatcher
 
 
@@ -149,7 +151,9 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         service.run("memory", collect_now_and_then)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
-            views = Views(queue=watcher.queue, watches=watcher.watches, patients=watcher.supervisor.patients)
+            views = Views(
+                queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients
+            )
             service.run("views", partial(views.serve, settings.debug_port))
         service.run("lead", _leading(reign, kube, settings))
         yield

@@ -13,9 +13,12 @@ from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leas
 from metaloop.common.bus.claims import serving_claims
 from metaloop.common.bus.connect import Bus
 from metaloop.common.bus.jobs import JobPublisher, Outcome
-from metaloop.common.bus.messages import ClaimRequest, Renewal
+from metaloop.common.bus.messages import ClaimRequest, RelatedRequest, Renewal
+from metaloop.common.bus.related import serving_related
 from metaloop.common.bus.stream import JobStream
+from metaloop.common.errors import LeaseLost
 from metaloop.common.job import JobKey
+from metaloop.common.observation import CachedRelated
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.claims import Claims
@@ -39,6 +42,11 @@ def _nobody_asks(_: SyncReport) -> None:
     """The listener where nobody wants to know."""
 
 
+def _nothing_is_related(request: RelatedRequest) -> CachedRelated:
+    """The answer where nobody keeps interests."""
+    return CachedRelated(fingerprint=request.fingerprint)
+
+
 class Dispatcher:
     """Between the work queue of one shard and the bus."""
 
@@ -52,6 +60,8 @@ class Dispatcher:
         """Whether we lead the shard at this moment; if not, nothing is granted and nothing confirmed."""
         self.on_report: Callable[[SyncReport], None] = _nobody_asks
         """Told of each sync that ended."""
+        self.follow: Callable[[RelatedRequest], CachedRelated] = _nothing_is_related
+        """Told what a parent follows from now on; what that selects."""
         self._publisher = JobPublisher(bus, self._take_outcome)
         self._bell = asyncio.Event()
         self._stream_is_doubtful = asyncio.Event()
@@ -69,6 +79,7 @@ class Dispatcher:
             self._publisher.listening(),
             hearing_workers(self._bus, self._shard, ears),
             serving_claims(self._bus, self._shard, handler=self._answer_claim),
+            serving_related(self._bus, self._shard, handler=self._answer_related),
         ):
             for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
                 self._take_renewal(renewal)
@@ -139,6 +150,13 @@ class Dispatcher:
     def _answer_claim(self, request: ClaimRequest) -> bytes:
         self._check_leadership()
         return self._claims.answer(request)
+
+    def _answer_related(self, request: RelatedRequest) -> CachedRelated:
+        """Raises LeaseLost where the word isn't that of the key's holder; it gets no answer, and learns from its renewal why."""
+        self._check_leadership()
+        if not self._queue.core.holds(request.lease, request.key):
+            raise LeaseLost(f"{request.lease} does not hold {request.key}")
+        return self.follow(request)
 
     def _take_renewal(self, renewal: Renewal) -> list[str]:
         """The leases of a worker that are lost; the others live on."""

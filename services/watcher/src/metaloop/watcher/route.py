@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.common.observation import CachedGroup, CachedObservation, Gone
+from metaloop.common.observation import CachedGroup, CachedObservation, CachedRelated, Gone
 from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.health import Standing
-from metaloop.watcher.core.instance import Instance, concerned_by_child, concerned_by_parent
-from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.instance import Instance, Target, concerned_by_child, concerned_by_parent
+from metaloop.watcher.core.record import ObjectKey, Record
+from metaloop.watcher.interests import Interests
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
+
+Parents: TypeAlias = tuple[Instance, Target]
+"""The parents of one resource, of one controller."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -22,12 +28,14 @@ class Router:
     queue: WorkQueue
     caches: Mapping[ResourceId, ResourceCache]
     """By resource; shared with whoever starts and stops watches."""
+    interests: Interests
+    """What parents follow beside their children."""
     instances: dict[ControllerId, Instance] = field(default_factory=dict[ControllerId, Instance])
     controllers: dict[ControllerId, bytes] = field(default_factory=dict[ControllerId, bytes])
     """Each controller object as it is now, which may be newer than the spec that its instance serves."""
     standings: dict[ControllerId, Standing] = field(default_factory=dict[ControllerId, Standing])
     """How many parents each running instance has, and which of them fail."""
-    _by_parent: dict[ResourceId, list[Instance]] = field(default_factory=dict[ResourceId, list[Instance]])
+    _by_parent: dict[ResourceId, list[Parents]] = field(default_factory=dict[ResourceId, list[Parents]])
     _by_child: dict[ResourceId, list[Instance]] = field(default_factory=dict[ResourceId, list[Instance]])
 
     def start(self, instance: Instance, *, reason: str) -> None:
@@ -37,14 +45,15 @@ class Router:
         standing = self.standings[controller.id] = Standing()
         self.instances[controller.id] = instance
         self._index()
+        self.interests.forget_controller(controller.id, unless=lambda key: isinstance(self._find(key), Record))
         self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds)
-        for parent, record in self.caches[instance.parent.id].objects.items():
-            if instance.serves(record):
-                key = instance.key(parent)
-                standing.parents += 1
-                if key in former.failing:
-                    standing.failing[key] = former.failing[key]
-                instance.learn_parent(parent, record)
+        for target in instance.targets:
+            for parent, record in self.caches[target.resource.id].objects.items():
+                if not target.serves(record):
+                    continue
+                key = instance.key(target, parent)
+                standing.take_over(key, former)
+                instance.learn_parent(target, parent, record)
                 self.queue.mark(key, MarkClass.RETRY, reason)
 
     def stop(self, controller: ControllerId) -> None:
@@ -52,6 +61,7 @@ class Router:
         if self.instances.pop(controller, None) is not None:
             del self.standings[controller]
             self._index()
+            self.interests.forget_controller(controller)
             self.queue.forget_controller(controller)
 
     def hear(self, report: SyncReport) -> None:
@@ -62,44 +72,76 @@ class Router:
 
     def take(self, change: Change) -> None:
         """Mark whom a change concerns."""
-        for instance in self._by_parent.get(change.resource.id, ()):
-            self._take_parent(instance, change)
+        for instance, target in self._by_parent.get(change.resource.id, ()):
+            self._take_parent(instance, target, change)
         for instance in self._by_child.get(change.resource.id, ()):
-            reason = str(change)
-            for parent in set(concerned_by_child(instance, change, self.caches[instance.parent.id].objects)):
-                self.queue.mark(instance.key(parent), MarkClass.CHANGED, reason)
+            for parent in set(concerned_by_child(instance, change, self._lookup)):
+                self.queue.mark(instance.key(*parent), MarkClass.CHANGED, str(change))
+        for key in self.interests.concerned_by(change):
+            self.queue.mark(key, MarkClass.CHANGED, f"related {change}")
+
+    def take_news(self) -> None:
+        """Mark the parents whose related objects could not be told so far, and can be now."""
+        for key in self.interests.take_answerable():
+            self.queue.mark(key, MarkClass.CHANGED, "its related resources can be watched now")
+
+    def lose(self, resource: ResourceId) -> None:
+        """Mark the parents that follow a resource which is watched no longer: what they were told of it is nobody's word now."""
+        for key in self.interests.followers_of(resource):
+            self.queue.mark(key, MarkClass.CHANGED, f"related {resource} is not watched any more")
 
     def observe(self, key: JobKey) -> CachedObservation | Gone:
         """The world of one parent as the caches hold it now."""
-        instance = self.instances.get(key.controller)
-        if instance is None:
-            return Gone(reason=f"{key.controller} is not running")
-        parent = self.caches[instance.parent.id].objects.get((key.namespace, key.name))
-        if parent is None or not instance.serves(parent):
-            return Gone(reason="the parent is gone" if parent is None else "the parent is not selected")
+        parent = self._find(key)
+        if isinstance(parent, Gone):
+            return parent
+        instance = self.instances[key.controller]
         return CachedObservation(
             controller=self.controllers[key.controller],
-            parent_resource=instance.parent,
+            parent_resource=self.caches[key.resource].resource,
             parent=parent.raw,
             children=[self._group(resource, instance, parent) for resource in instance.children],
+            related=self.interests.observe(key),
         )
+
+    def follow(self, request: RelatedRequest) -> CachedRelated:
+        """What the related objects are that the holder of a parent's lease asks to be told of from now on."""
+        return self.interests.follow(request.key, request.fingerprint, request.interests)
 
     def has_seen(self, write: Write) -> bool:
         """Whether the cache of a write's resource is no older than it; a resource that isn't watched can't be waited for."""
         cache = self.caches.get(write.resource)
         return cache is None or cache.has_seen(write)
 
-    def _take_parent(self, instance: Instance, change: Change) -> None:
-        instance.learn_parent(change.key, change.new)
-        served = instance.serves(change.new)
+    def _take_parent(self, instance: Instance, target: Target, change: Change) -> None:
+        instance.learn_parent(target, change.key, change.new)
+        key = instance.key(target, change.key)
+        served = target.serves(change.new)
         standing = self.standings[instance.controller.id]
-        standing.parents += served - instance.serves(change.old)
+        standing.parents += served - target.serves(change.old)
         if not served:
-            standing.forget(instance.key(change.key))
+            standing.forget(key)
+            self.interests.forget(key)
         if change.new is None:
-            self.queue.forget(instance.key(change.key))
-        elif concerned_by_parent(instance, change):
-            self.queue.mark(instance.key(change.key), MarkClass.CHANGED, str(change))
+            self.queue.forget(key)
+        elif concerned_by_parent(target, change):
+            self.queue.mark(key, MarkClass.CHANGED, str(change))
+
+    def _find(self, key: JobKey) -> Record | Gone:
+        """A parent that is served, or why there is none."""
+        instance = self.instances.get(key.controller)
+        if instance is None:
+            return Gone(reason=f"{key.controller} is not running")
+        target = instance.target(key.resource)
+        if target is None:
+            return Gone(reason=f"{key.controller} is not about {key.resource}")
+        parent = self._lookup(key.resource, (key.namespace, key.name))
+        if parent is None:
+            return Gone(reason="the parent is gone")
+        return parent if target.serves(parent) else Gone(reason="the parent is not selected")
+
+    def _lookup(self, resource: ResourceId, key: ObjectKey) -> Record | None:
+        return self.caches[resource].objects.get(key)
 
     def _group(self, resource: ResourceInfo, instance: Instance, parent: Record) -> CachedGroup:
         """The candidates of one resource: owned by the parent, or orphans that its selector matches; its neighbours, where it has a namespace."""
@@ -108,11 +150,14 @@ class Router:
         selector = instance.adopters.selector_of(parent.key)
         owned = (record for record in cache.owned_by(parent.uid) if not namespace or record.key[0] == namespace)
         orphans: Iterable[Record] = cache.orphans(namespace, selector) if selector is not None else ()
-        return CachedGroup(resource=resource, objects=[record.raw for record in (*owned, *orphans)])
+        records = [*owned, *orphans]
+        managed = {record.uid: record.managed for record in records if record.managed}
+        return CachedGroup(resource=resource, objects=[record.raw for record in records], managed=managed)
 
     def _index(self) -> None:
         self._by_parent, self._by_child = {}, {}
         for instance in self.instances.values():
-            self._by_parent.setdefault(instance.parent.id, []).append(instance)
+            for target in instance.targets:
+                self._by_parent.setdefault(target.resource.id, []).append((instance, target))
             for child in instance.children:
                 self._by_child.setdefault(child.id, []).append(instance)

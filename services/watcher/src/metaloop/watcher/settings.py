@@ -5,13 +5,13 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from metaloop.common.objects.selector import parse_selector_text
-from metaloop.common.settings import KubeSettings, NatsSettings, ServiceSettings
+from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
 from metaloop.watcher.core.shard import Shard, Share
 
 _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
+class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings):
     """What the watcher can be told."""
 
     port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
@@ -19,7 +19,7 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
         default=0,
         ge=0,
         le=65535,
-        description="The port of the read-only views /debug/queue, leases, cache and controllers, on loopback; 0: none.",
+        description="The port of the read-only views /debug/queue, leases, cache, interests and controllers, on loopback; 0: none.",
     )
     shard: str = Field(
         default="0/1",
@@ -37,6 +37,11 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings):
     )
     read_your_writes_seconds: float = Field(
         default=2.0, ge=0, description="How long a parent waits, at most, until the cache has seen what its last sync wrote."
+    )
+    related_grace_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        description="A watch of related objects that nobody follows any more goes on for so long: who did, may again after its hook's next answer.",
     )
 
     leader_election: bool = Field(

@@ -12,11 +12,12 @@ A controller is, at any time,
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
-from metaloop.common.api.composite import KIND, CompositeController, parse_composite
+from metaloop.common.api import composite, decorator
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue
@@ -25,19 +26,19 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.health import Patient, Trouble, health_of
-from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.instance import Controller, Instance
 from metaloop.watcher.core.record import Record
-from metaloop.watcher.core.shard import Share
 from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of, is_another_kind
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
+from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.watches import Watches
 
 log = get_logger()
 
-COMPOSITES = ResourceInfo(
-    api_version="metacontroller.k8s.io/v1alpha1", resource="compositecontrollers", kind=KIND, namespaced=False, has_status=True
-)
+_API: Final = "metacontroller.k8s.io/v1alpha1"
+COMPOSITES = ResourceInfo(api_version=_API, resource="compositecontrollers", kind=composite.KIND, namespaced=False, has_status=True)
+DECORATORS = ResourceInfo(api_version=_API, resource="decoratorcontrollers", kind=decorator.KIND, namespaced=False, has_status=True)
 CRDS = ResourceInfo(
     api_version="apiextensions.k8s.io/v1",
     resource="customresourcedefinitions",
@@ -45,7 +46,11 @@ CRDS = ResourceInfo(
     namespaced=False,
     has_status=True,
 )
-_OURS = (COMPOSITES.id, CRDS.id)
+_OURS = (COMPOSITES, DECORATORS, CRDS)
+_PARSERS: Final[dict[str, Callable[[JsonObject], Controller]]] = {
+    composite.KIND: composite.parse_composite,
+    decorator.KIND: decorator.parse_decorator,
+}
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
@@ -62,12 +67,13 @@ class Announcer(Protocol):
 class _Controller:
     """One installed controller: what it asks for, and what became of that."""
 
+    resource: ResourceInfo
     raw: JsonObject
     shown: bytes
     """`raw` as hooks are shown it, from when its spec is served on."""
     spec: JsonValue
     uid: str
-    wanted: CompositeController | InvalidSpec
+    wanted: Controller | InvalidSpec
     candidate: Instance | None = None
     """Serves the wanted spec, but isn't running yet: its watches are starting."""
     running: Instance | None = None
@@ -83,15 +89,18 @@ class _Controller:
 class Supervisor:
     """All controllers of this watcher."""
 
-    def __init__(self, *, router: Router, watches: Watches, served: Served, announcer: Announcer, share: Share) -> None:
+    def __init__(self, *, router: Router, watches: Watches, served: Served, announcer: Announcer, settings: WatcherSettings) -> None:
         self._router = router
         self._watches = watches
         self._served = served
         self._announcer = announcer
-        self._share = share
+        self._share = settings.share
+        self._grace_seconds = settings.related_grace_seconds
         self._speaks = False
         """Whether it is ours to tell people of controllers: a standby is silent."""
         self._controllers: dict[ControllerId, _Controller] = {}
+        self._related: dict[ResourceId, float] = {}
+        """The related resources that are watched, each with the time until when: infinite while somebody follows it."""
         self._bell = asyncio.Event()
         self._has_settled = False
         """Whether what is installed and what is served were both known when it was last looked at what should run."""
@@ -104,7 +113,7 @@ class Supervisor:
 
     def take(self, change: Change) -> None:
         """One event of any watch: ours are looked at here, all are routed."""
-        if change.resource is COMPOSITES:
+        if change.resource.kind in _PARSERS and change.resource in _OURS:
             self._take_controller(change)
         elif change.resource is CRDS:
             self._served.take(change)
@@ -118,8 +127,8 @@ class Supervisor:
     async def run(self) -> None:
         """Supervise for ever."""
         async with asyncio.TaskGroup() as group:
-            self._watches.start(COMPOSITES, group)
-            self._watches.start(CRDS, group)
+            for resource in _OURS:
+                self._watches.start(resource, group)
             group.create_task(self._served.run(), name="discovery")
             while True:
                 await self._bell.wait()
@@ -129,8 +138,8 @@ class Supervisor:
     def problem(self) -> str:
         """What keeps us from serving all controllers that can be served; empty when nothing does."""
         for resource in _OURS:
-            if not self._watches.is_synced(resource):
-                return f"{resource} are not listed yet: {self._watches.problem(resource) or 'listing'}"
+            if not self._watches.is_synced(resource.id):
+                return f"{resource.id} are not listed yet: {self._watches.problem(resource.id) or 'listing'}"
         if not self._has_settled:
             return "what the API server serves is not known yet"
         starting = [id_.name for id_, each in self._controllers.items() if each.candidate and not each.running and not each.trouble]
@@ -141,7 +150,7 @@ class Supervisor:
         for id_, controller in self._controllers.items():
             generation = unstructured.generation(controller.raw)
             health = health_of(generation, trouble=controller.trouble, standing=self._router.standings.get(id_))
-            yield Patient(resource=COMPOSITES, raw=controller.raw, health=health)
+            yield Patient(resource=controller.resource, raw=controller.raw, health=health)
 
     def take_over(self) -> None:
         """We speak for this shard from now on: have all parents looked at, and tell what stands, which others may have told before."""
@@ -160,25 +169,25 @@ class Supervisor:
     # -- controllers -----------------------------------------------------------------------------------------------------------------
 
     def _take_controller(self, change: Change) -> None:
-        controller_id = ControllerId(KIND, change.key[1])
+        controller_id = ControllerId(change.resource.kind, change.key[1])
         selected = change.new if change.new is not None and self._share.holds(controller_id, change.new.labels) else None
         known = self._controllers.get(controller_id)
         if known is not None and (selected is None or selected.uid != known.uid):
             self._remove(controller_id, known)
         if selected is not None:
-            self._learn(controller_id, selected)
+            self._learn(controller_id, change.resource, selected)
         self.ring()
 
-    def _learn(self, controller_id: ControllerId, record: Record) -> None:
+    def _learn(self, controller_id: ControllerId, resource: ResourceInfo, record: Record) -> None:
         """Only another spec makes another instance; whatever else changes, hooks are shown at once."""
         raw = record.parse()
         spec, known = raw.get("spec"), self._controllers.get(controller_id)
         if known is None:
-            self._controllers[controller_id] = _Controller(raw, record.raw, spec, record.uid, _wanted(raw))
+            self._controllers[controller_id] = _Controller(resource, raw, record.raw, spec, record.uid, _wanted(resource, raw))
             return
         known.raw, known.shown = raw, record.raw
         if known.spec != spec:
-            known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(raw), None, None
+            known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(resource, raw), None, None
         elif known.runs_as_wanted:
             self._router.controllers[controller_id] = record.raw
 
@@ -195,8 +204,10 @@ class Supervisor:
         troubles = {id_: self._find_candidate(controller) for id_, controller in self._controllers.items()}
         self._adjust_watches(group)
         for id_, controller in self._controllers.items():
-            self._tell(controller, self._start_if_synced(controller) or troubles[id_] or self._trouble_with_watches(controller))
-        self._has_settled = all(self._watches.is_synced(resource) for resource in _OURS)
+            trouble = self._start_if_synced(controller) or troubles[id_] or self._trouble_with_watches(controller)
+            self._tell(controller, trouble or self._trouble_with_related(id_))
+        self._router.take_news()
+        self._has_settled = all(self._watches.is_synced(resource.id) for resource in _OURS)
 
     def _find_candidate(self, controller: _Controller) -> Trouble | None:
         """Have the instance that serves the present spec as candidate, unless it runs already; why there can be none."""
@@ -222,13 +233,31 @@ class Supervisor:
             candidate = controller.candidate
             if candidate and any(is_another_kind(info, self._watched.get(info.id, info)) for info in candidate.resources):
                 self._stop(controller)
-        needed = [item for each in self._controllers.values() for item in (each.running, each.candidate) if item]
-        plan = difference(needed, {id_: info for id_, info in self._watched.items() if id_ not in _OURS})
+        plan = difference((*self._needed(), *self._needed_for_related(), *_OURS), self._watched)
         for resource in plan.stop:
             self._watches.stop(resource)
+            self._router.lose(resource)
         for resource in plan.start:
-            if resource.id not in _OURS:
-                self._watches.start(resource, group)
+            self._watches.start(resource, group)
+
+    def _needed(self) -> Iterable[ResourceInfo]:
+        for controller in self._controllers.values():
+            for instance in (controller.running, controller.candidate):
+                yield from instance.resources if instance else ()
+
+    def _needed_for_related(self) -> list[ResourceInfo]:
+        """What parents follow, and what one did a moment ago, as far as it is served."""
+        loop, needed = asyncio.get_running_loop(), self._router.interests.resources
+        now = loop.time()
+        for resource in needed:
+            self._related[resource] = math.inf
+        for resource, until in tuple(self._related.items()):
+            if resource not in needed and math.isinf(until):
+                self._related[resource] = now + self._grace_seconds
+                loop.call_later(self._grace_seconds, self.ring)
+            elif until <= now:
+                del self._related[resource]
+        return [self._served.resources[resource] for resource in self._related if resource in self._served.resources]
 
     def _start_if_synced(self, controller: _Controller) -> Trouble | None:
         """Run the candidate, if there is one; what keeps it from that, where it isn't merely a matter of a moment."""
@@ -248,6 +277,15 @@ class Supervisor:
         problems = self._problems(controller.running)
         is_refusal = any(self._watches.is_refused(info.id) for info in controller.running.resources)
         return Trouble("SyncError", "CannotWatch", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
+
+    def _trouble_with_related(self, controller: ControllerId) -> Trouble | None:
+        """What keeps the parents of a running controller from being told of what they follow."""
+        resources = self._router.interests.resources_of(controller)
+        unknown = tuple(sorted(resource for resource in resources if resource not in self._served.resources))
+        if unknown:
+            return Trouble("SyncError", "WaitingForCRD", f"{Waiting(unknown)}: related objects")
+        problems = "; ".join(f"{resource}: {problem}" for resource in resources if (problem := self._watches.problem(resource)))
+        return Trouble("SyncError", "CannotWatch", f"Cannot watch related objects: {problems}") if problems else None
 
     def _problems(self, instance: Instance) -> str:
         return "; ".join(f"{info.id}: {problem}" for info in instance.resources if (problem := self._watches.problem(info.id)))
@@ -310,8 +348,8 @@ def _is_same(one: Instance, other: Instance) -> bool:
     return one.controller is other.controller and one.resources == other.resources
 
 
-def _wanted(raw: JsonObject) -> CompositeController | InvalidSpec:
+def _wanted(resource: ResourceInfo, raw: JsonObject) -> Controller | InvalidSpec:
     try:
-        return parse_composite(raw)
+        return _PARSERS[resource.kind](raw)
     except InvalidSpec as problem:
         return problem

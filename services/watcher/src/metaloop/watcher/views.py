@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.core.entry import Entry, Lease
 from metaloop.watcher.core.health import Patient
 from metaloop.watcher.health import Patients
+from metaloop.watcher.interests import Followed, Interests
 from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
 
@@ -29,6 +31,7 @@ class Views:
 
     queue: WorkQueue
     watches: Watches
+    interests: Interests
     patients: Patients
 
     def show_queue(self) -> list[JsonValue]:
@@ -56,17 +59,22 @@ class Views:
             for resource, cache in self.watches.caches.items()
         ]
 
+    def show_interests(self) -> list[JsonValue]:
+        """What each parent follows beside its children."""
+        return [_followed(key, followed) for key, followed in self.interests.all()]
+
     def show_controllers(self) -> list[JsonValue]:
         """Each installed controller, and how it fares."""
         return [_patient(patient) for patient in self.patients()]
 
     async def serve(self, port: int) -> None:
-        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache` and `/debug/controllers` until cancelled."""
+        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache`, `/debug/interests` and `/debug/controllers` until cancelled."""
         app = web.Application()
         for name, show in (
             ("queue", self.show_queue),
             ("leases", self.show_leases),
             ("cache", self.show_cache),
+            ("interests", self.show_interests),
             ("controllers", self.show_controllers),
         ):
             app.router.add_get(f"/debug/{name}", _handler(show))
@@ -107,6 +115,14 @@ def _lease(entry: Entry, lease: Lease, now: float) -> JsonObject:
         "worker": lease.worker,
         "serves": lease.serves.reason,
         "expiresInSeconds": round(lease.expires - now, 3),
+    }
+
+
+def _followed(key: JobKey, followed: Followed) -> JsonObject:
+    return {
+        "key": str(key),
+        "fingerprint": followed.fingerprint,
+        "interests": [follower.interest.to_wire() for follower in followed.followers],
     }
 
 

@@ -72,11 +72,13 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """How long a watch may be silent, and how long the server is asked to keep it."""
+    """How long a watch may be silent, how long the server is asked to keep it, and what of managedFields is kept."""
 
     inactivity_seconds: float = 70.0
     shortest_watch_seconds: int = 300
     """The server ends each watch after this time or up to twice as long, so that reconnections spread."""
+    field_manager: str = "metacontroller"
+    """Who applies children server-side."""
 
 
 class Reflector:

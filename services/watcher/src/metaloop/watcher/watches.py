@@ -24,8 +24,9 @@ _RESTART_SECONDS = 1.0
 class CacheSink:
     """Puts what a reflector tells into a cache, and hands on what is news."""
 
-    def __init__(self, cache: ResourceCache, *, on_change: OnChange, on_synced: Callable[[], None]) -> None:
+    def __init__(self, cache: ResourceCache, *, field_manager: str, on_change: OnChange, on_synced: Callable[[], None]) -> None:
         self._cache = cache
+        self._field_manager = field_manager
         self._on_change = on_change
         self._on_synced = on_synced
 
@@ -35,11 +36,11 @@ class CacheSink:
 
     def put(self, obj: JsonObject) -> None:
         """The object is like this now. Raises MalformedObject."""
-        self._tell(self._cache.put(_record(_identified(obj, self._cache.resource))))
+        self._tell(self._cache.put(_record(_identified(obj, self._cache.resource), field_manager=self._field_manager)))
 
     def remove(self, obj: JsonObject) -> None:
         """The object is gone. Raises MalformedObject."""
-        self._tell(self._cache.remove(_record(obj)))
+        self._tell(self._cache.remove(_record(obj, field_manager=self._field_manager)))
 
     def end_list(self, version: str) -> None:
         """The list was whole."""
@@ -56,9 +57,9 @@ class CacheSink:
             self._on_change(change)
 
 
-def _record(obj: JsonObject) -> Record:
+def _record(obj: JsonObject, *, field_manager: str) -> Record:
     try:
-        record = record_of(obj)
+        record = record_of(obj, field_manager=field_manager)
     except (TypeError, ValueError) as problem:  # JSON that can be read and not written: nested too deep, broken surrogates
         raise MalformedObject(str(problem)) from problem
     if record is None:
@@ -94,7 +95,7 @@ class Watches:
     def start(self, resource: ResourceInfo, group: asyncio.TaskGroup) -> None:
         """Begin to watch a resource that isn't watched yet."""
         cache = self.caches[resource.id] = ResourceCache(resource)
-        sink = CacheSink(cache, on_change=self._on_change, on_synced=self._on_news)
+        sink = CacheSink(cache, field_manager=self._settings.field_manager, on_change=self._on_change, on_synced=self._on_news)
         reflector = Reflector(self._kube, resource, sink, settings=self._settings)
         reflector.on_problem = self._on_news
         task = group.create_task(_supervised(reflector, resource), name=f"watch {resource.id}")

@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId
+from metaloop.common.telemetry import fields
+from metaloop.common.telemetry.traces import span
 from metaloop.watcher.core.entry import Mark
 from metaloop.watcher.core.priority import MarkClass
 from metaloop.watcher.core.workqueue import Queue
@@ -31,9 +33,13 @@ class WorkQueue:
         self.ring: Bell = _nobody_listens
         """Wakes the dispatcher; set by it."""
 
-    def mark(self, key: JobKey, klass: MarkClass, reason: str, *, traceparent: str = "") -> None:
-        """Have `key` run, or run once more where a worker has it."""
-        self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=traceparent), now=self.clock())
+    def mark(self, key: JobKey, klass: MarkClass, reason: str) -> None:
+        """Have `key` run, or run once more where a worker has it. Where traces are on, one begins here, and the job goes on with it."""
+        with span("mark") as marked:
+            if marked.traceparent:
+                marked.set(fields.KEY, str(key))
+                marked.set(fields.REASON, reason)
+            self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent), now=self.clock())
         self.ring()
 
     def forget(self, key: JobKey) -> None:

@@ -36,4 +36,5 @@ def try_after(report: SyncReport | None, *, failures: int) -> Next:
         case "throttled" if report is not None and report.after_seconds is not None:
             return Next(failures, report.after_seconds)
         case _:
-            return Next(failures + 1, backoff_seconds(failures + 1))
+            longest = LONGEST_SECONDS if report is None or report.after_seconds is None else report.after_seconds
+            return Next(failures + 1, min(backoff_seconds(failures + 1), longest))

@@ -28,6 +28,7 @@ _NOT_THE_HOOKS_FAULT = frozenset(
         "Unavailable",
     }
 )
+_CIRCUIT_OPEN = "CircuitOpen"
 _EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost"})
 """What mends itself with the next try, and is nobody's failure."""
 
@@ -52,20 +53,34 @@ class Standing:
     parents: int = 0
     failing: dict[JobKey, SyncReport] = field(default_factory=dict[JobKey, SyncReport])
     """The last reports of those whose last sync failed."""
+    put_off: set[JobKey] = field(default_factory=set[JobKey])
+    """Those whose webhook asked for time, once: if it does so again, that is a failure."""
 
     def hear(self, report: SyncReport) -> None:
         """A sync of one of them ended."""
         match report.result:
             case "done":
-                self.failing.pop(report.key, None)
+                self.forget(report.key)
+            case "throttled" if report.reason != _CIRCUIT_OPEN and report.key not in self.put_off:
+                self.put_off.add(report.key)
+            case "throttled":
+                self.failing[report.key] = report
             case "retry" | "rejected" if report.reason not in _EVERYDAY_LIFE:
+                self.put_off.discard(report.key)
                 self.failing[report.key] = report
             case _:
-                pass  # a webhook that asks for time, or a try that will be repeated at once, says nothing
+                pass  # a try that will be repeated at once says nothing
+
+    def take_over(self, key: JobKey, former: "Standing") -> None:
+        """That parent is one of ours, as it was of a former instance."""
+        self.parents += 1
+        if key in former.failing:
+            self.failing[key] = former.failing[key]
 
     def forget(self, key: JobKey) -> None:
-        """That parent is no more."""
+        """That parent is well, or is no more."""
         self.failing.pop(key, None)
+        self.put_off.discard(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +126,14 @@ def _failure(standing: Standing) -> tuple[str, str]:
     """The reason and message for one failing parent, always the same one of the same ones."""
     first = min(standing.failing)
     report = standing.failing[first]
-    reason = "SyncFailing" if report.reason in _NOT_THE_HOOKS_FAULT else "HookFailing"
     name = f"{first.namespace}/{first.name}" if first.namespace else first.name
-    return reason, f"{name}: {report.message or report.reason}"
+    return _failure_reason(report), f"{name}: {report.message or report.reason}"
+
+
+def _failure_reason(report: SyncReport) -> str:
+    if report.result == "throttled":
+        return "HookThrottled"
+    return "SyncFailing" if report.reason in _NOT_THE_HOOKS_FAULT else "HookFailing"
 
 
 def status_of(health: Health, before: JsonObject, *, at: str) -> JsonObject:

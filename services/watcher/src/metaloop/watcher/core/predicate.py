@@ -1,14 +1,8 @@
-"""Whether a change is worth a job: same version, status alone, nobody selects it."""
+"""Whether a change is worth a job: same version, status alone."""
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.selector import Selector
 from metaloop.watcher.core.record import Record
-
-
-def is_parent(record: Record | None, *, selector: Selector, finalizer: str) -> bool:
-    """Whether an object is served: it is selected, or was and still carries our finalizer."""
-    return record is not None and (selector.matches(record.labels) or finalizer in record.finalizers)
 
 
 def is_status_only(old: Record, new: Record) -> bool:

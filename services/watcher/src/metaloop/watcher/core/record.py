@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.json import JsonObject, JsonValue, dumps, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import ControllerRef, controller_ref
 
@@ -38,6 +38,8 @@ class Record:
     owner: ControllerRef | None
     finalizers: tuple[str, ...]
     is_deleting: bool
+    managed: bytes = b""
+    """The entry of `metadata.managedFields` that our server-side applies made, as JSON; empty where there is none."""
 
     def is_same_version_as(self, other: "Record") -> bool:
         """Whether both are the same object at the same version; versions that are no numbers say nothing, so there the content decides."""
@@ -50,13 +52,16 @@ class Record:
         return loads(self.raw)
 
 
-def record_of(obj: JsonObject) -> Record | None:
-    """The record of an object, which loses its managedFields by this; None for what has no name or no UID, and so is no object."""
+def record_of(obj: JsonObject, *, field_manager: str = "") -> Record | None:
+    """The record of an object, which loses its managedFields by this; None for what has no name or no UID, and so is no object.
+
+    What is applied as `field_manager` is ours.
+    """
     metadata = unstructured.metadata(obj)
     name, uid = unstructured.text(metadata, "name"), unstructured.text(metadata, "uid")
     if not name or not uid:
         return None
-    metadata.pop("managedFields", None)
+    managed = metadata.pop("managedFields", None)
     labels = unstructured.strings(metadata.get("labels"))
     owner = controller_ref(obj) if "ownerReferences" in metadata else None
     return Record(
@@ -68,7 +73,16 @@ def record_of(obj: JsonObject) -> Record | None:
         owner=_shared_owner(owner) if owner else None,
         finalizers=tuple(unstructured.finalizers(obj)) if "finalizers" in metadata else (),
         is_deleting="deletionTimestamp" in metadata,
+        managed=_applied_by(field_manager, managed) if managed else b"",
     )
+
+
+def _applied_by(manager: str, entries: JsonValue) -> bytes:
+    for entry in entries if isinstance(entries, list) else ():
+        is_ours = is_object(entry) and entry.get("manager") == manager and entry.get("operation") == "Apply"
+        if is_ours and not entry.get("subresource"):
+            return _no_larger_than_needed(dumps({key: entry.get(key) for key in ("apiVersion", "fieldsV1")}))
+    return b""
 
 
 def _no_larger_than_needed(raw: bytes) -> bytes:

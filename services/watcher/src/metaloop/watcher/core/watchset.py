@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from metaloop.common.api.composite import CompositeController
+from metaloop.common.api.decorator import DecoratorController
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.instance import Controller, Instance, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +38,53 @@ class NoStatus:
         return f"parent resource {self.parent} does not have subresource 'Status' enabled"
 
 
-def instance_of(controller: CompositeController, served: Mapping[ResourceId, ResourceInfo]) -> Instance | Waiting | NoStatus:
-    """The instance that would serve `controller`, or why there can't be one now (specification §3.1)."""
-    wanted = (controller.parent.resource, *(rule.resource for rule in controller.children))
+def instance_of(controller: Controller, served: Mapping[ResourceId, ResourceInfo]) -> Instance | Waiting | NoStatus:
+    """The instance that would serve `controller`, or why there can't be one now (specification §3.1, §3.2)."""
+    wanted = dict.fromkeys((*_parent_resources(controller), *(rule.resource for rule in controller.children)))
     missing = tuple(resource for resource in wanted if resource not in served)
     if missing:
         return Waiting(missing)
-    parent = served[controller.parent.resource]
-    if not parent.has_status:
-        return NoStatus(parent.id)
-    return Instance(controller=controller, parent=parent, children=tuple(served[rule.resource] for rule in controller.children))
+    targets = _targets(controller, served)
+    if isinstance(controller, CompositeController):
+        for target in targets:
+            if not target.resource.has_status:
+                return NoStatus(target.resource.id)
+    return Instance(controller=controller, targets=targets, children=tuple(served[rule.resource] for rule in controller.children))
+
+
+def _parent_resources(controller: Controller) -> tuple[ResourceId, ...]:
+    match controller:
+        case CompositeController(parent=rule):
+            return (rule.resource,)
+        case DecoratorController(targets=rules):
+            return tuple(rule.resource for rule in rules)
+        case _:
+            assert_never(controller)
+
+
+def _targets(controller: Controller, served: Mapping[ResourceId, ResourceInfo]) -> tuple[Target, ...]:
+    match controller:
+        case CompositeController(parent=rule):
+            target = Target(
+                resource=served[rule.resource],
+                finalizer=controller.finalizer,
+                labels=rule.selector,
+                ignore_status_changes=rule.ignore_status_changes,
+            )
+            return (target,)
+        case DecoratorController(targets=rules):
+            return tuple(
+                Target(
+                    resource=served[rule.resource],
+                    finalizer=controller.finalizer,
+                    labels=rule.label_selector,
+                    annotations=rule.annotation_selector,
+                    ignore_status_changes=rule.ignore_status_changes,
+                )
+                for rule in rules
+            )
+        case _:
+            assert_never(controller)
 
 
 def is_another_kind(one: ResourceInfo, other: ResourceInfo) -> bool:
@@ -53,8 +92,8 @@ def is_another_kind(one: ResourceInfo, other: ResourceInfo) -> bool:
     return (one.kind, one.namespaced) != (other.kind, other.namespaced)
 
 
-def difference(instances: Iterable[Instance], watched: Mapping[ResourceId, ResourceInfo]) -> Difference:
-    """What to stop and start so that exactly the resources of `instances` are watched, each once and as they are now."""
-    wanted = {info.id: info for instance in instances for info in instance.resources}
+def difference(needed: Iterable[ResourceInfo], watched: Mapping[ResourceId, ResourceInfo]) -> Difference:
+    """What to stop and start so that exactly the `needed` resources are watched, each once and as they are now."""
+    wanted = {info.id: info for info in needed}
     stop = tuple(id_ for id_, info in watched.items() if id_ not in wanted or is_another_kind(info, wanted[id_]))
     return Difference(stop=stop, start=tuple(info for id_, info in wanted.items() if id_ not in watched or id_ in stop))

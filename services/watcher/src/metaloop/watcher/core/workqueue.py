@@ -212,6 +212,11 @@ class Queue:
             return False
         return self._adopt(lease_id, key, worker=worker, now=now)
 
+    def holds(self, lease_id: str, key: JobKey) -> bool:
+        """Whether a lease is alive, and for this key."""
+        entry = self._leases.get(lease_id)
+        return entry is not None and entry.key == key
+
     def report(self, report: SyncReport, *, now: float) -> None:
         """A worker tells how its sync ended."""
         entry = self._leases.get(report.lease)

@@ -1,0 +1,69 @@
+"""Where the objects of one resource are: by name, by namespace and by label, for those who look for related objects."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
+
+from metaloop.common.objects.selector import Selector
+from metaloop.watcher.core.adopters import Pair, equality_of
+from metaloop.watcher.core.record import ObjectKey, Record
+
+Keys: TypeAlias = Mapping[ObjectKey, None]
+Under = TypeVar("Under", bound=Hashable)
+_NOTHING: Keys = {}
+
+
+class Places:
+    """An index of one resource's cache, which has to be told of every change."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._by_name: dict[str, dict[ObjectKey, None]] = {}
+        self._by_namespace: dict[str, dict[ObjectKey, None]] = {}
+        self._by_label: dict[tuple[str, Pair], dict[ObjectKey, None]] = {}
+        """By namespace and pair."""
+        self._by_label_anywhere: dict[Pair, dict[ObjectKey, None]] = {}
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """The object is there now."""
+        namespace, name = key = record.key
+        self._by_name.setdefault(name, {})[key] = None
+        self._by_namespace.setdefault(namespace, {})[key] = None
+        for pair in record.labels.items():
+            self._by_label.setdefault((namespace, pair), {})[key] = None
+            self._by_label_anywhere.setdefault(pair, {})[key] = None
+
+    def remove(self, record: Record) -> None:
+        """The object, which was there like this, isn't any more."""
+        namespace, name = key = record.key
+        _strike(self._by_name, name, key)
+        _strike(self._by_namespace, namespace, key)
+        for pair in record.labels.items():
+            _strike(self._by_label, (namespace, pair), key)
+            _strike(self._by_label_anywhere, pair, key)
+
+    def named(self, names: Iterable[str]) -> Iterator[ObjectKey]:
+        """Those of these names, wherever they are."""
+        for name in names:
+            yield from self._by_name.get(name, _NOTHING)
+
+    def in_namespace(self, namespace: str, selector: Selector) -> Keys:
+        """Those in a namespace that `selector` may match: few where it asks for a label's value."""
+        pair = equality_of(selector)
+        return self._by_namespace.get(namespace, _NOTHING) if pair is None else self._by_label.get((namespace, pair), _NOTHING)
+
+    def anywhere(self, selector: Selector) -> Iterator[ObjectKey]:
+        """Those that `selector` may match, wherever they are."""
+        pair = equality_of(selector)
+        if pair is not None:
+            yield from self._by_label_anywhere.get(pair, _NOTHING)
+            return
+        for keys in self._by_namespace.values():
+            yield from keys
+
+
+def _strike(index: dict[Under, dict[ObjectKey, None]], under: Under, key: ObjectKey) -> None:
+    keys = index[under]
+    del keys[key]
+    if not keys:
+        del index[under]
