@@ -56,6 +56,9 @@ class FakeApi:
             if given and given != unstructured.text(unstructured.metadata(there), precondition):
                 raise Conflict(f"another {precondition} than {given}")
         changed = {**there, "status": obj.get("status")} if subresource == "status" else self._without_status_change(info, there, obj)
+        if unstructured.is_deleting(changed) and unstructured.finalizers(there) and not unstructured.finalizers(changed):
+            del self.objects[_key(info, obj)]
+            return _copy(changed)
         return _copy(there) if changed == there else self.put(info, changed)
 
     async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str) -> JsonObject:

@@ -2,33 +2,65 @@
 
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orjson import Fragment
 
+from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import LeaseLost
+from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.observation import Related
 from metaloop.reconciler.core.answer import sync_answer
-from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
-from metaloop.reconciler.core.request import sync_request
+from metaloop.reconciler.core.finalize import hook_to_ask
+from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.model import Answer, Observed, Shown
+from metaloop.reconciler.core.related import interests_in
+from metaloop.reconciler.core.request import Asked, customize_request, sync_request
 from metaloop.reconciler.ports import Slot
 
 
 @dataclass
 class FakeHooks:
-    """One sync hook: `answer` makes a response body, or its JSON, of a request."""
+    """The hooks of a controller: `answer` makes a response body, or its JSON, of a request; `rules` does for the customize hook."""
 
     answer: Callable[[JsonObject], JsonObject | bytes]
+    rules: Callable[[JsonObject], JsonObject] = lambda _: {}
     requests: list[JsonObject] = field(default_factory=list)
+    customized: list[JsonObject] = field(default_factory=list)
 
-    async def desired(self, observed: Observed, groups: tuple[ChildGroup, ...], *, slot: Slot) -> Answer:
+    async def desired(self, observed: Observed, shown: Shown, *, slot: Slot) -> Answer:
         """What the function answers."""
-        raw = observed.controller.raw
-        request = loads(sync_request(observed, groups, version="v1", controller=Fragment(dumps(raw))))
+        wording = flavour_of(observed.controller.id).wording
+        finalizing = hook_to_ask(observed).name == "finalize"
+        asked = Asked(controller=Fragment(dumps(observed.controller.raw)), wording=wording, finalizing=finalizing)
+        request = loads(sync_request(observed, shown, asked=asked))
         self.requests.append(request)
         async with slot.waiting():
             answered = self.answer(request)
-        return sync_answer(answered if isinstance(answered, bytes) else dumps(answered), is_strict=False)
+        return sync_answer(answered if isinstance(answered, bytes) else dumps(answered), is_strict=False, wording=wording)
+
+    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
+        """What the rules ask to follow."""
+        request = loads(customize_request(observed, controller=Fragment(dumps(observed.controller.raw))))
+        self.customized.append(request)
+        async with slot.waiting():
+            answered = self.rules(request)
+        return interests_in(dumps(answered), observed, version="v1", is_strict=False)
+
+
+@dataclass
+class FakeFollower:
+    """A watcher that follows what it is told to; `selected` is what it finds."""
+
+    selected: Related = field(default_factory=lambda: Related(fingerprint=""))
+    told: list[RelatedRequest] = field(default_factory=list)
+
+    async def related(self, shard: str, request: RelatedRequest) -> Related:
+        """What is selected."""
+        del shard
+        self.told.append(request)
+        return replace(self.selected, fingerprint=request.fingerprint)
 
 
 class OpenSlot:

@@ -14,7 +14,7 @@ from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.app import gateway_session
-from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.parent import selector_of
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook import HookCaller
@@ -43,7 +43,7 @@ def world(controller: JsonObject) -> Observed:
 
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
     """What the hook of a controller answers."""
-    return await hooks.desired(world(controller or a_controller()), (), slot=OpenSlot())
+    return await hooks.desired(world(controller or a_controller()), Shown(children=()), slot=OpenSlot())
 
 
 async def test_call_says_whom_to_ask_and_for_whom(gateway: GatewayServer, hooks: HookCaller):
@@ -99,22 +99,22 @@ async def test_answer_is_read_as_strictly_as_the_controller_says(
         assert (await desired(hooks, a_controller(version=version))).unknown_keys == ("childern",)
 
 
-async def test_throttled_webhook_says_for_how_long(gateway: GatewayServer, hooks: HookCaller):
-    gateway.verdict = call.Throttled(after_seconds=7.0)
+async def test_throttled_webhook_says_for_how_long_and_why(gateway: GatewayServer, hooks: HookCaller):
+    gateway.verdict = call.Throttled(after_seconds=7.0, reason="CircuitOpen", message="circuit open: it did not answer")
 
-    with pytest.raises(HookThrottled) as caught:
+    with pytest.raises(HookThrottled, match="sync hook: circuit open: it did not answer") as caught:
         await desired(hooks)
 
-    assert caught.value.after_seconds == 7.0
+    assert (caught.value.after_seconds, caught.value.reason) == (7.0, "CircuitOpen")
 
 
 async def test_rejected_call_keeps_the_gateways_reason(gateway: GatewayServer, hooks: HookCaller):
-    gateway.verdict = call.Rejected(reason="TimedOut", message="no answer within 10 s", retryable=True)
+    gateway.verdict = call.Rejected(reason="TimedOut", message="no answer within 10 s", retryable=True, again_within_seconds=30.0)
 
     with pytest.raises(HookFailed, match="sync hook: no answer within 10 s") as caught:
         await desired(hooks)
 
-    assert (caught.value.reason, caught.value.retryable) == ("TimedOut", True)
+    assert (caught.value.reason, caught.value.retryable, caught.value.again_within_seconds) == ("TimedOut", True, 30.0)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(401, Unavailable), (422, InvalidSpec), (500, Unavailable), (503, Unavailable)])
@@ -157,7 +157,7 @@ async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hoo
     slots.on_room = lambda: lent.append(slots.waiting)
 
     async with slots.new() as slot:
-        await hooks.desired(world(a_controller()), (), slot=slot)
+        await hooks.desired(world(a_controller()), Shown(children=()), slot=slot)
 
         assert lent == [1]
         assert slots.waiting == 0

@@ -1,9 +1,9 @@
 """An observation read into typed values, each version of a controller once."""
 
 import pytest
-from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, a_parent, config_map, granted, stored
+from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, config_map, granted, stored
 
-from metaloop.common.errors import InvalidParent, InvalidSpec, Unavailable
+from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject
 from metaloop.reconciler.memo import LatestVersions
@@ -32,17 +32,6 @@ def test_declared_resource_that_was_not_observed_is_no_empty_group():
 def test_controller_that_can_not_be_served_is_its_authors_fault():
     with pytest.raises(InvalidSpec):
         Observer().observed(granted(controller={**a_controller(), "spec": {}}).observation)
-
-
-def test_parent_without_selector_is_its_owners_fault():
-    with pytest.raises(InvalidParent):
-        Observer().observed(granted(parent=a_parent(spec={})).observation)
-
-
-def test_generated_selector_needs_none_of_the_parents():
-    seen = Observer().observed(granted(parent=a_parent(spec={}), controller=a_controller(generate_selector=True)).observation)
-
-    assert not seen.selector.is_empty
 
 
 def version(number: str, *, uid: str = "a") -> JsonObject:

@@ -1,4 +1,4 @@
-"""Writing a parent's status: with the version that was observed, and what comes after a conflict."""
+"""Writing a parent: with the version that was observed, and what comes after a conflict."""
 
 from typing import Any
 
@@ -9,10 +9,11 @@ from worlds import THINGS, a_parent, group, observed
 
 from metaloop.common.errors import Conflict, LeaseLost
 from metaloop.common.json import JsonObject
-from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects import unstructured
 from metaloop.common.report import Write
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.status import StatusWriter
+from metaloop.reconciler.core.status import next_status, with_status
+from metaloop.reconciler.parent import ParentWriter
 
 READY: JsonObject = {"phase": "Ready"}
 STORED: JsonObject = {"phase": "Ready", "observedGeneration": 3}
@@ -23,9 +24,13 @@ def world(api: FakeApi, **parts: Any) -> Observed:
     return observed(group(), parent=api.put(THINGS, a_parent(**parts)))
 
 
-async def write(api: FakeApi, seen: Observed, answered: JsonObject | None = None) -> Write | None:
-    """Writes what the hook answered for a parent."""
-    return await StatusWriter(api).write(seen, READY if answered is None else answered, lease=FakeLease())
+async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None) -> Write | None:
+    """Writes the status that the hook answered for a parent."""
+    status = next_status(seen.parent, READY)
+    edited = await ParentWriter(api).edit(
+        seen, lambda parent: with_status(parent, status), lease=lease or FakeLease(), subresource="status"
+    )
+    return edited.write
 
 
 async def test_status_is_written_without_a_read():
@@ -44,14 +49,6 @@ async def test_status_that_is_stored_is_not_written():
     api = FakeApi()
 
     assert await write(api, world(api, status=STORED)) is None
-    assert dict(api.requests) == {}
-
-
-async def test_kind_without_status_subresource_has_none_written():
-    api = FakeApi()
-    bare = ResourceInfo(api_version=THINGS.api_version, resource=THINGS.resource, kind=THINGS.kind, namespaced=True, has_status=False)
-
-    assert await StatusWriter(api).write(observed(group(), info=bare), READY, lease=FakeLease()) is None
     assert dict(api.requests) == {}
 
 
@@ -109,6 +106,23 @@ async def test_lost_lease_writes_nothing():
     api = FakeApi()
 
     with pytest.raises(LeaseLost):
-        await StatusWriter(api).write(world(api), READY, lease=FakeLease(checks_left=0))
+        await write(api, world(api), lease=FakeLease(checks_left=0))
 
     assert dict(api.requests) == {}
+
+
+async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it():
+    api = FakeApi()
+    going = a_parent(deleting=True)
+    going["metadata"]["finalizers"] = ["mine"]  # type: ignore[index, call-overload]
+    seen = observed(group(), parent=api.put(THINGS, going))
+
+    def let_go(parent: JsonObject) -> JsonObject:
+        return {**parent, "metadata": {**unstructured.metadata(parent), "finalizers": []}}
+
+    edited = await ParentWriter(api).edit(seen, let_go, lease=FakeLease())
+
+    assert edited.parent is None
+    assert edited.write is not None
+    assert edited.write.is_deletion
+    assert api.all_of(THINGS) == []

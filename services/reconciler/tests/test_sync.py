@@ -3,50 +3,18 @@
 from collections.abc import Callable
 
 import pytest
-from fake_api import FakeApi, refused
-from fake_hooks import FakeHooks, FakeLease, FakeRecorder, OpenSlot
-from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_controller, a_parent, config_map, stored
+from fake_api import refused
+from fake_hooks import FakeLease
+from syncing import Sync
+from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict, LeaseLost, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Forbidden, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
-from metaloop.common.observation import Granted, Observation, ObservedGroup
-from metaloop.common.report import SyncReport
-from metaloop.reconciler.apply import Applier
+from metaloop.common.observation import Granted, Observation
 from metaloop.reconciler.errors import HookThrottled
-from metaloop.reconciler.status import StatusWriter
-from metaloop.reconciler.sync import Syncer
-
-
-class Sync:
-    """A cluster with one parent, a hook, and a watcher whose cache is always current."""
-
-    def __init__(self, hook: Callable[[JsonObject], JsonObject | bytes], *, parent: JsonObject | None = None) -> None:
-        self.api = FakeApi()
-        self.hooks = FakeHooks(hook)
-        self.recorder = FakeRecorder()
-        self.controller = a_controller()
-        self.api.put(THINGS, parent or a_parent())
-        self._syncer = Syncer(applier=Applier(self.api, width=2), hooks=self.hooks, status=StatusWriter(self.api), recorder=self.recorder)
-
-    @property
-    def parent(self) -> JsonObject:
-        return self.api.all_of(THINGS)[0]
-
-    @property
-    def children(self) -> dict[str, JsonObject]:
-        return {unstructured.name(obj): obj for obj in self.api.all_of(CONFIG_MAPS)}
-
-    def observe(self) -> Granted:
-        groups = [ObservedGroup(resource=CONFIG_MAPS, objects=self.api.all_of(CONFIG_MAPS))]
-        observation = Observation(controller=self.controller, parent_resource=THINGS, parent=self.parent, children=groups)
-        return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)
-
-    async def run(self, granted: Granted | None = None, *, lease: FakeLease | None = None) -> SyncReport:
-        self.api.requests.clear()
-        return await self._syncer.sync(granted or self.observe(), OpenSlot(), lease or FakeLease())
 
 
 def wants(*names: str, status: JsonObject | None = None) -> Callable[[JsonObject], JsonObject]:
@@ -317,13 +285,14 @@ async def test_throttled_hook_is_no_failure_and_its_wish_is_reported():
     sync = Sync(wants())
 
     def busy(_: JsonObject) -> JsonObject:
-        raise HookThrottled(12.0)
+        raise HookThrottled(12.0, reason="CircuitOpen", message="circuit open: hook:80 did not answer")
 
     sync.hooks.answer = busy
 
     report = await sync.run()
 
     assert (report.result, report.after_seconds) == ("throttled", 12.0)
+    assert (report.reason, report.message) == ("CircuitOpen", "circuit open: hook:80 did not answer")
     assert sync.recorder.told == []
 
 

@@ -1,6 +1,8 @@
 """Small worlds for tests: a controller, a parent and its children, whole but for what the test is about."""
 
-from metaloop.common.api.composite import UpdateMethod, parse_composite
+from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.decorator import parse_decorator
+from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
@@ -42,6 +44,23 @@ def a_controller(
             "childResources": rules,
             "hooks": {"sync": {"version": version, "webhook": webhook or {"url": "http://hook.example/sync"}}},
             "generateSelector": generate_selector,
+        },
+    }
+
+
+def a_decorator(*, children: tuple[ResourceInfo, ...] = (CONFIG_MAPS,), rule: JsonObject | None = None) -> JsonObject:
+    """A DecoratorController of THINGS with a sync hook; `rule` adds to its only target."""
+    attachments: list[JsonValue] = [
+        {"apiVersion": info.api_version, "resource": info.resource, "updateStrategy": {"method": "InPlace"}} for info in children
+    ]
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "DecoratorController",
+        "metadata": {"name": "tags", "uid": "uid-of-decorator", "resourceVersion": "7"},
+        "spec": {
+            "resources": [{"apiVersion": THINGS.api_version, "resource": THINGS.resource, **(rule or {})}],
+            "attachments": attachments,
+            "hooks": {"sync": {"webhook": {"url": "http://hook.example/sync"}}},
         },
     }
 
@@ -101,6 +120,14 @@ def observed(
     )
 
 
+def decorated(*groups: ChildGroup, parent: JsonObject | None = None, controller: JsonObject | None = None) -> Observed:
+    """A Thing with candidates for attachments."""
+    raw = controller if controller is not None else a_decorator(children=tuple(each.info for each in groups))
+    return Observed(
+        controller=parse_decorator(raw), info=THINGS, parent=parent if parent is not None else a_parent(), groups=groups or (group(),)
+    )
+
+
 def granted(
     *candidates: JsonObject, parent: JsonObject | None = None, controller: JsonObject | None = None, info: ResourceInfo = THINGS
 ) -> Granted:
@@ -109,6 +136,6 @@ def granted(
         controller=controller if controller is not None else a_controller(parent=info),
         parent_resource=info,
         parent=parent if parent is not None else a_parent(info),
-        children=[ObservedGroup(resource=CONFIG_MAPS, objects=candidates)],
+        children=[ObservedGroup(info=CONFIG_MAPS, objects=candidates)],
     )
     return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)

@@ -1,15 +1,18 @@
 """A sync hook's response: what is an answer, and what only looks like one."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaloop.common.errors import InvalidAnswer
-from metaloop.common.json import dumps
-from metaloop.reconciler.core.answer import MAX_NESTING, sync_answer
+from metaloop.common.json import JsonValue, dumps
+from metaloop.reconciler.core.answer import sync_answer
+from metaloop.reconciler.core.body import MAX_NESTING, QUOTED_KEYS, QUOTED_LENGTH
 from metaloop.reconciler.core.model import Answer
+from metaloop.reconciler.core.wording import OF_COMPOSITES, OF_DECORATORS
 
 NOTHING = Answer(status=None, children=(), resync_after_seconds=None, finalized=False)
 
@@ -144,7 +147,83 @@ def test_many_brackets_side_by_side_are_no_depth():
     assert sync_answer(wide, is_strict=False).status is not None
 
 
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+A_CHILD = st.fixed_dictionaries(
+    {"kind": st.text(min_size=1, max_size=9)}, optional={"apiVersion": ANY_JSON, "metadata": ANY_JSON, "spec": ANY_JSON}
+)
+
+
+@settings(max_examples=1000)
+@given(
+    raw=st.fixed_dictionaries(
+        {},
+        optional={
+            "status": st.none() | st.dictionaries(st.text(max_size=9), ANY_JSON, max_size=4),
+            "children": st.none() | st.lists(A_CHILD, max_size=4),
+            "resyncAfterSeconds": st.none() | st.integers(0, 10**9) | st.floats(0, 1e9),
+            "finalized": st.none() | st.booleans(),
+        },
+    )
+)
+def test_whatever_is_well_formed_is_read_as_it_stands(raw: dict[str, Any]):
+    answer = sync_answer(dumps(raw), is_strict=True)
+
+    assert answer == Answer(
+        status=raw.get("status"),
+        children=tuple(raw.get("children") or ()),
+        resync_after_seconds=raw.get("resyncAfterSeconds") or None,
+        finalized=bool(raw.get("finalized")),
+    )
+
+
+@settings(max_examples=1000)
+@given(raw=st.dictionaries(st.sampled_from([*OF_COMPOSITES.keys]) | st.text(max_size=9), ANY_JSON, max_size=5) | ANY_JSON)
+def test_any_json_is_an_answer_or_refused(raw: JsonValue):
+    with suppress(InvalidAnswer):
+        sync_answer(dumps(raw), is_strict=False)
+
+
+def test_of_very_many_unknown_keys_only_some_are_repeated_and_their_beginnings():
+    answer = sync_answer(dumps({f"{number}" * 1000: 1 for number in range(1000)}), is_strict=False)
+
+    assert len(answer.unknown_keys) == QUOTED_KEYS
+    assert {len(key) for key in answer.unknown_keys} == {QUOTED_LENGTH}
+
+
 @given(body=st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_any_bytes_are_an_answer_or_refused(body: bytes):
     with suppress(InvalidAnswer):
         sync_answer(body, is_strict=False)
+
+
+def decorator_answer(body: bytes) -> Answer:
+    """A decorator's answer, read strictly."""
+    return sync_answer(body, is_strict=True, wording=OF_DECORATORS)
+
+
+def test_decorators_answer_has_changes_and_attachments():
+    answer = decorator_answer(b'{"labels": {"a": "1", "b": null}, "annotations": null, "attachments": [{"kind": "ConfigMap"}]}')
+
+    assert answer.labels == {"a": "1", "b": None}
+    assert answer.annotations == {}
+    assert answer.children == ({"kind": "ConfigMap"},)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"labels": []}', "labels"),
+        (b'{"annotations": {"a": 1}}', "annotations.a"),
+        (b'{"attachments": [null]}', "attachments[0]"),
+        (b'{"children": []}', "children"),
+    ],
+)
+def test_decorators_answer_names_the_field_at_fault(body: bytes, field: str):
+    with pytest.raises(InvalidAnswer) as caught:
+        decorator_answer(body)
+
+    assert caught.value.field == field

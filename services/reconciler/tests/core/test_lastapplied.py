@@ -9,7 +9,8 @@ from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references
-from metaloop.reconciler.core.lastapplied import SYSTEM_METADATA, applied_to, new_child
+from metaloop.reconciler.core.lastapplied import applied_to, new_child
+from metaloop.reconciler.core.wish import SYSTEM_METADATA
 
 
 def created(desired: JsonObject) -> JsonObject:

@@ -31,7 +31,8 @@ OUTCOMES: dict[str, tuple[MetaloopError, str, str, str]] = {
     "the webhook's answer": (InvalidAnswer("children", "is wrong"), "retry", "InvalidAnswer", "parent"),
     "the webhook": (HookFailed(hook="sync", reason="TimedOut", message="10 s", retryable=True), "retry", "TimedOut", "parent"),
     "the webhook's spec": (HookFailed(hook="sync", reason="EndpointInvalid", message="x", retryable=False), "rejected", "EndpointInvalid", "parent"),
-    "a busy webhook": (HookThrottled(3.0), "throttled", "HookThrottled", "nobody"),
+    "a busy webhook": (HookThrottled(3.0), "throttled", "TooManyRequests", "nobody"),
+    "an open circuit": (HookThrottled(3.0, reason="CircuitOpen", message="x"), "throttled", "CircuitOpen", "nobody"),
     "the gateway": (Unavailable("no route"), "retry", "Unavailable", "log"),
     "an overloaded API server": (TooManyRequests("busy"), "retry", "TooManyRequests", "log"),
     "a permission": (FORBIDDEN, "retry", "Forbidden", "parent"),
@@ -72,6 +73,14 @@ def test_sync_that_came_to_its_end_is_done():
 @pytest.mark.parametrize("wish", [None, 12.5])
 def test_webhooks_wish_is_passed_on(wish: float | None):
     assert outcome_of(HookThrottled(wish)).after_seconds == wish
+
+
+def test_what_only_the_gateway_sees_mended_is_tried_again_within_a_time():
+    failure = HookFailed(hook="sync", reason="CredentialsUnavailable", message="no Secret", retryable=True, again_within_seconds=30.0)
+
+    outcome = outcome_of(failure)
+
+    assert (outcome.result, outcome.after_seconds) == ("retry", 30.0)
 
 
 def test_long_lists_of_failures_are_cut():

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import CONFIG_MAPS, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 
-from metaloop.common.api.composite import UPDATE_METHODS, UpdateMethod
+from metaloop.common.api.rules import UPDATE_METHODS, UpdateMethod
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.changes import Current, Drifted, Missing, Unwanted, changes_of
+from metaloop.reconciler.core.dynamic import DYNAMIC_APPLY
 from metaloop.reconciler.core.lastapplied import new_child
 from metaloop.reconciler.core.model import ChildGroup, DesiredChild, Plan
 from metaloop.reconciler.core.plan import plan_of
@@ -42,7 +43,7 @@ def actions(of: Plan) -> list[tuple[str, str]]:
 def test_every_child_is_missing_drifted_unwanted_or_current():
     groups = (group(CONFIG_MAPS, there("same"), there("drifted", value="old"), there("unwanted")),)
 
-    changes = list(changes_of(groups, [desired("same"), desired("drifted"), desired("missing")]))
+    changes = list(changes_of(groups, [desired("same"), desired("drifted"), desired("missing")], how=DYNAMIC_APPLY))
 
     assert [type(change) for change in changes] == [Unwanted, Current, Drifted, Missing]
 
@@ -80,10 +81,25 @@ def test_deletions_come_before_everything_else():
     ]
 
 
-def test_nothing_is_planned_for_the_children_of_a_parent_that_is_being_deleted():
-    children = group(CONFIG_MAPS, there("unwanted"), there("drifted", value="old"))
+def test_update_writes_with_the_version_that_was_observed():
+    [action] = plan(group(CONFIG_MAPS, there(value="old", metadata={"resourceVersion": "77"})), desired())
 
-    assert not plan(children, desired("drifted"), desired("missing"), parent=a_parent(deleting=True))
+    assert (unstructured.uid(action.obj), unstructured.resource_version(action.obj)) == ("uid-of-a", "77")
+    assert unstructured.labels(action.obj) == LABELS
+
+
+names = st.sets(st.sampled_from("abcdef"))
+
+
+@given(observed_names=names, desired_names=names, method=st.sampled_from(UPDATE_METHODS))
+def test_plan_touches_each_child_once_and_only_those_that_differ(observed_names: set[str], desired_names: set[str], method: UpdateMethod):
+    children = group(CONFIG_MAPS, *[there(name) for name in sorted(observed_names)], method=method)
+
+    planned = actions(plan(children, *[desired(name, method=method) for name in sorted(desired_names)]))
+
+    assert {name for verb, name in planned if verb == "CreateChild"} == desired_names - observed_names
+    assert {name for verb, name in planned if verb == "DeleteChild"} == observed_names - desired_names
+    assert len(planned) == len(observed_names ^ desired_names)
 
 
 @pytest.mark.parametrize(
@@ -116,24 +132,3 @@ def test_adopted_child_that_is_as_desired_is_never_recreated(method: UpdateMetho
     adopted = stored(config_map("a", data={"key": "value"}), owner=PARENT)
 
     assert actions(plan(group(CONFIG_MAPS, adopted, method=method), desired(method=method))) == expected
-
-
-def test_update_writes_with_the_version_that_was_observed():
-    [action] = plan(group(CONFIG_MAPS, there(value="old", metadata={"resourceVersion": "77"})), desired())
-
-    assert (unstructured.uid(action.obj), unstructured.resource_version(action.obj)) == ("uid-of-a", "77")
-    assert unstructured.labels(action.obj) == LABELS
-
-
-names = st.sets(st.sampled_from("abcdef"))
-
-
-@given(observed_names=names, desired_names=names, method=st.sampled_from(UPDATE_METHODS))
-def test_plan_touches_each_child_once_and_only_those_that_differ(observed_names: set[str], desired_names: set[str], method: UpdateMethod):
-    children = group(CONFIG_MAPS, *[there(name) for name in sorted(observed_names)], method=method)
-
-    planned = actions(plan(children, *[desired(name, method=method) for name in sorted(desired_names)]))
-
-    assert {name for verb, name in planned if verb == "CreateChild"} == desired_names - observed_names
-    assert {name for verb, name in planned if verb == "DeleteChild"} == observed_names - desired_names
-    assert len(planned) == len(observed_names ^ desired_names)

@@ -18,8 +18,8 @@ from worlds import (
 from metaloop.common.api.hook import HookVersion
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.model import ChildGroup
-from metaloop.reconciler.core.request import group_key, object_maps, sync_request
+from metaloop.reconciler.core.model import ChildGroup, Shown
+from metaloop.reconciler.core.request import Asked, group_key, object_maps, sync_request
 
 HERE, THERE = stored(config_map("here")), stored(config_map("there"), namespace="elsewhere")
 CLUSTER_WIDE = stored({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "wide"}}, namespace="")
@@ -29,7 +29,7 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
     controller, parent = a_controller(), a_parent()
     world = observed(parent=parent)
 
-    body = sync_request(world, (group(CONFIG_MAPS, HERE),), version="v1", controller=Fragment(dumps(controller)))
+    body = sync_request(world, Shown(children=(group(CONFIG_MAPS, HERE),)), asked=Asked(controller=Fragment(dumps(controller))))
 
     assert loads(body) == {
         "controller": controller,
@@ -43,7 +43,9 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
 def test_request_of_an_empty_world_is_this_text():
     world = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
 
-    body = sync_request(world, (group(DEPLOYMENTS), group(CONFIG_MAPS)), version="v2", controller=Fragment(b'{"metadata":{}}'))
+    body = sync_request(
+        world, Shown(children=(group(DEPLOYMENTS), group(CONFIG_MAPS))), asked=Asked(controller=Fragment(b'{"metadata":{}}'), version="v2")
+    )
 
     assert body == (
         b'{"controller":{"metadata":{}},"parent":{"metadata":{},"spec":{"selector":{"matchLabels":{"a":"b"}}}},'

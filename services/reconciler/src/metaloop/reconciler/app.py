@@ -14,8 +14,9 @@ from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
 from metaloop.reconciler.apply import Applier
 from metaloop.reconciler.hook import HookCaller
+from metaloop.reconciler.parent import ParentWriter
+from metaloop.reconciler.related import BusFollower
 from metaloop.reconciler.settings import Settings
-from metaloop.reconciler.status import StatusWriter
 from metaloop.reconciler.sync import Syncer
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
@@ -37,7 +38,7 @@ def build_from(settings: Settings) -> Build:
         ):
             hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
             applier = Applier(kube, width=settings.child_writes)
-            syncer = Syncer(applier=applier, hooks=hooks, status=StatusWriter(kube), recorder=recorder)
+            syncer = Syncer(applier=applier, hooks=hooks, parents=ParentWriter(kube), follower=BusFollower(bus), recorder=recorder)
             _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
             yield
 

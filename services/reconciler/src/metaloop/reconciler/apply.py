@@ -12,9 +12,9 @@ from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import Write
+from metaloop.reconciler.core.claim import why_taken
 from metaloop.reconciler.core.model import Action, Adopt, ClaimAction, CreateChild, DeleteChild, Observed, Plan, Release, UpdateChild
 from metaloop.reconciler.errors import Failure, NameTaken
 from metaloop.reconciler.ports import Api, LeaseGuard
@@ -134,16 +134,7 @@ class Applier:
             live = await self._api.get(action.info, space, name)
         except NotFound:
             return Conflict("it was there, and is gone again")
-        owner = controller_ref(live)
-        if unstructured.is_deleting(live):
-            return Conflict("an older one of this name is still being deleted")
-        if owner is not None and owner.uid == observed.uid:
-            return Conflict("it is there already, and not yet in the watcher's cache")
-        if owner is not None:
-            return NameTaken(f"the name is taken by an object that {owner.kind} {owner.name} controls")
-        if observed.selector.matches(unstructured.labels(live)):
-            return Conflict("an orphan of this name is there, and not yet in the watcher's cache")
-        return NameTaken("the name is taken by an object whose labels the parent's selector does not match")
+        return why_taken(live, wanted=action.obj, observed=observed)
 
     async def _replace(self, action: UpdateChild | Adopt) -> JsonObject:
         try:

@@ -5,6 +5,7 @@ MetaloopError
 │   └── HookThrottled        the webhook asks for time: no failure, nobody is told
 └── SyncError                this sync could not be completed; told on the parent
     ├── HookFailed           the webhook's fault, or its network's: no usable answer this time
+    ├── RelatedUnknown       the customize hook asks for a resource that nobody serves
     ├── NameTaken            a desired child's name belongs to an object that is not ours to touch
     └── WritesFailed         some writes failed that don't depend on each other; the rest was done
 
@@ -16,16 +17,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from metaloop.common.errors import MetaloopError, Transient
+from metaloop.common.hooks.call import TOO_MANY_REQUESTS
 
 _NAMED_AT_MOST: Final = 5
 
 
 class HookThrottled(Transient):
-    """The webhook answered that it is busy; `after_seconds` is its wish, None where it told none."""
+    """The webhook asks for time, or the gateway does on its behalf; `reason` says which, `after_seconds` is the wish, None where none was told."""
 
-    def __init__(self, after_seconds: float | None) -> None:
-        super().__init__("the webhook asks for time")
+    def __init__(self, after_seconds: float | None, *, reason: str = TOO_MANY_REQUESTS, message: str = "the webhook asks for time") -> None:
+        super().__init__(message)
         self.after_seconds = after_seconds
+        self.reason = reason
 
 
 class SyncError(MetaloopError):
@@ -35,10 +38,15 @@ class SyncError(MetaloopError):
 class HookFailed(SyncError):
     """The webhook gave no usable answer; `reason` is the gateway's word for why, `retryable` where time alone may mend it."""
 
-    def __init__(self, *, hook: str, reason: str, message: str, retryable: bool) -> None:
+    def __init__(self, *, hook: str, reason: str, message: str, retryable: bool, again_within_seconds: float | None = None) -> None:
         super().__init__(f"{hook} hook: {message}")
         self.reason = reason
         self.retryable = retryable
+        self.again_within_seconds = again_within_seconds
+
+
+class RelatedUnknown(SyncError):
+    """The customize hook asks for a resource that the API server doesn't serve; when it does, the parent is synced at once."""
 
 
 class NameTaken(SyncError):

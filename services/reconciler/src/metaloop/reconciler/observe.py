@@ -1,12 +1,13 @@
 """Reads a claim's observation into typed values."""
 
-from metaloop.common.api.composite import CompositeController, parse_composite
+from dataclasses import replace
+
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Observation, ObservedGroup
-from metaloop.reconciler.core.model import ChildGroup, Observed
-from metaloop.reconciler.core.parent import selector_of
+from metaloop.reconciler.core.flavours import flavour_of, parse_controller
+from metaloop.reconciler.core.model import ChildGroup, Controller, Observed
 from metaloop.reconciler.memo import LatestVersions
 
 
@@ -14,18 +15,20 @@ class Observer:
     """Reads observations; each version of a controller is parsed once."""
 
     def __init__(self) -> None:
-        self._controllers = LatestVersions(parse_composite)
+        self._controllers = LatestVersions(parse_controller)
 
     def observed(self, observation: Observation) -> Observed:
-        """The parent and what is known around it. Raises InvalidSpec or InvalidParent where the one or the other can't be served."""
+        """The parent and what is known around it. Raises InvalidSpec where its controller can't be served."""
         controller = self._controllers.of(observation.controller)
-        return Observed(
+        observed = Observed(
             controller=controller,
             info=observation.parent_resource,
             parent=observation.parent,
-            selector=selector_of(observation.parent, is_generated=controller.generate_selector),
             groups=_groups(controller, observation),
+            revisions=tuple(observation.revisions),
+            related=observation.related,
         )
+        return observed if flavour_of(controller.id).is_selected(observed) else replace(observed, is_selected=False)
 
 
 def key_of(observation: Observation) -> JobKey:
@@ -35,8 +38,8 @@ def key_of(observation: Observation) -> JobKey:
     return JobKey(controller, observation.parent_resource.id, unstructured.namespace(parent), unstructured.name(parent))
 
 
-def _groups(controller: CompositeController, observation: Observation) -> tuple[ChildGroup, ...]:
-    candidates = {group.resource.id: group for group in observation.children}
+def _groups(controller: Controller, observation: Observation) -> tuple[ChildGroup, ...]:
+    candidates = {group.info.id: group for group in observation.children}
     missing = [str(rule.resource) for rule in controller.children if rule.resource not in candidates]
     if missing:
         # Going on without a group would make its children look deleted, or undeclared.
@@ -45,4 +48,4 @@ def _groups(controller: CompositeController, observation: Observation) -> tuple[
 
 
 def _group(candidates: ObservedGroup, method: str) -> ChildGroup:
-    return ChildGroup(info=candidates.resource, method=method, objects=tuple(candidates.objects))  # type: ignore[arg-type]
+    return ChildGroup(info=candidates.info, method=method, objects=tuple(candidates.objects))  # type: ignore[arg-type]

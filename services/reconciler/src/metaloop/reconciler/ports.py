@@ -3,9 +3,12 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
+from metaloop.common.bus.messages import RelatedRequest
+from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
+from metaloop.common.observation import Related
+from metaloop.reconciler.core.model import Answer, Observed, Shown
 
 
 class Api(Protocol):
@@ -37,13 +40,22 @@ class Recorder(Protocol):
 
 
 class Hooks(Protocol):
-    """The hooks of all controllers."""
+    """The hooks of all controllers. A call raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of a sync."""
 
-    async def desired(self, observed: Observed, groups: tuple[ChildGroup, ...], *, slot: "Slot") -> Answer:
-        """What the sync hook answers for a parent and its claimed children; the slot is lent meanwhile.
+    async def desired(self, observed: Observed, shown: Shown, *, slot: "Slot") -> Answer:
+        """What the sync hook, or the finalize hook at its time, answers for a parent; the slot is lent meanwhile."""
+        ...
 
-        Raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of a sync.
-        """
+    async def interests(self, observed: Observed, *, slot: "Slot") -> tuple[Interest, ...]:
+        """What the customize hook asks to follow; the slot is lent meanwhile."""
+        ...
+
+
+class Follower(Protocol):
+    """The watcher, as the one who follows related objects."""
+
+    async def related(self, shard: str, request: RelatedRequest) -> Related:
+        """Has the interests of `request` followed from now on; what they select. Raises Unavailable."""
         ...
 
 

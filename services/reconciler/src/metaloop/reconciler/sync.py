@@ -2,37 +2,47 @@
 
 One sync of one parent. It starts from what the watcher observed, never from why it was woken, and each of its stages may be its last:
 
-    observe    what is the parent, and what may be its children?      a controller or parent that can't be served ends it
-    claim      adopt orphans that match, release what doesn't         any failure ends it
+    observe    what is the parent, and what may be its children?      a controller that can't be served ends it
+    finalizer  shall we have a chance to clean up?                    written before anything that may need cleaning up
+    claim      adopt orphans that match, release what doesn't         a parent that can't be served, and any failure, ends it
+    related    what else does the hook want to be shown?              what isn't there to be shown yet ends it
     ask        what does the hook desire?                             no usable answer ends it, with nothing deleted
     plan       which actions lead from what is to what is desired?    an answer that doesn't fit its controller ends it, with nothing written
     apply      delete, then create and update                         failures are collected
-    status     what the hook says, and for which generation           written even when a child failed
+    parent     its status, its metadata, our finalizer's end          written even when a child failed; the finalizer only leaves when none did
     report     done, again, throttled or rejected                     always
 
-To come: finalizers before the claim, related objects before the hook, revisions and rollout between the hook and the plan.
+What kinds of controllers do differently stands in their `Flavour`.
+
+To come: revisions and rollout between the hook and the plan.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
+from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import LeaseLost, MetaloopError
-from metaloop.common.observation import Granted, Observation
+from metaloop.common.json import JsonObject
+from metaloop.common.observation import Granted, ObservedGroup
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.apply import Applier, Effects
-from metaloop.reconciler.core.claim import claims_of, with_adopted
-from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan
+from metaloop.reconciler.core.claim import Claims, with_adopted
+from metaloop.reconciler.core.edits import edits_of
+from metaloop.reconciler.core.finalize import is_ours, manages_children, with_finalizer
+from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, Shown
 from metaloop.reconciler.core.outcome import outcome_of
 from metaloop.reconciler.core.plan import plan_of
+from metaloop.reconciler.core.related import bound_to, fingerprint_of, refuse_out_of_reach, shown_of
 from metaloop.reconciler.core.validate import desired_children
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.events import FinishedSync, tell
 from metaloop.reconciler.observe import Observer, key_of
-from metaloop.reconciler.ports import Hooks, LeaseGuard, Recorder, Slot
-from metaloop.reconciler.status import StatusWriter
+from metaloop.reconciler.parent import Edit, ParentWriter
+from metaloop.reconciler.ports import Follower, Hooks, LeaseGuard, Recorder, Slot
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,76 +61,123 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one sync has in hand: its share of CPU and API calls, its right to write, and its journal."""
+
+    slot: Slot
+    lease: LeaseGuard
+    journal: Journal = field(default_factory=Journal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Syncer:
     """Brings one parent at a time to the state that its hook asks for; serves any number of them at once."""
 
     applier: Applier
     hooks: Hooks
-    status: StatusWriter
+    parents: ParentWriter
+    follower: Follower
     recorder: Recorder
     observer: Observer = field(default_factory=Observer)
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
         """Syncs the parent that was granted, and returns how it ended. Raises only LeaseLost: then it is another worker's to report."""
-        began, journal, failure = self.clock(), Journal(), None
+        began, turn, failure = self.clock(), Turn(slot=slot, lease=lease), None
         try:
             with span("sync"):
-                await self._stages(granted.observation, journal, slot=slot, lease=lease)
+                await self._stages(granted, turn)
         except LeaseLost:
             raise
         except MetaloopError as error:
             failure = error
-        return self._report(granted, journal, failure, seconds=self.clock() - began)
+        return self._report(granted, turn.journal, failure, seconds=self.clock() - began)
 
-    async def _stages(self, observation: Observation, journal: Journal, *, slot: Slot, lease: LeaseGuard) -> None:
-        observed = self.observer.observed(observation)
-        children = await self._claimed(observed, journal, lease=lease)
-        answer = await self._answered(observed, children, journal, slot=slot)
-        plan = plan_of(observed, children, desired_children(answer, observed))
-        failures = [
-            *await self._applied(plan, observed, journal, lease=lease),
-            *await self._status_written(answer, observed, journal, lease=lease),
-        ]
+    async def _stages(self, granted: Granted, turn: Turn) -> None:
+        observed = await self._finalizer_settled(self.observer.observed(granted.observation), turn)
+        if observed is None or not is_ours(observed):
+            return
+        flavour = flavour_of(observed.controller.id)
+        observed = replace(observed, selector=flavour.selector(observed))
+        children = await self._claimed(flavour.claims(observed), observed, turn)
+        related = await self._related(observed, granted, turn)
+        answer = await self._answered(observed, Shown(children=children, related=related), turn)
+        plan = Plan()
+        if manages_children(observed, answer):
+            plan = plan_of(observed, children, desired_children(answer, observed, flavour=flavour))
+        failures = await self._applied(plan, observed, turn)
+        failures = [*failures, *await self._parent_settled(answer, observed, turn, is_done=not failures)]
         if failures:
             raise WritesFailed(failures)
 
-    async def _claimed(self, observed: Observed, journal: Journal, *, lease: LeaseGuard) -> tuple[ChildGroup, ...]:
+    async def _finalizer_settled(self, observed: Observed, turn: Turn) -> Observed | None:
+        """The parent with our finalizer, or without it, as its controller wants it; None where there is no such parent any more."""
+        controller = observed.controller
+
+        def edit(parent: JsonObject) -> JsonObject | None:
+            return with_finalizer(parent, controller, is_selected=observed.is_selected)
+
+        edited = await self._edited("Finalizer", edit, observed, turn)
+        return replace(observed, parent=edited) if edited is not None else None
+
+    async def _claimed(self, claims: Claims, observed: Observed, turn: Turn) -> tuple[ChildGroup, ...]:
         """The parent's children, adopted ones as the API server returned them."""
-        claims = claims_of(observed)
         if not claims.actions:
             return claims.groups
-        effects = await self.applier.claim(claims.actions, observed=observed, lease=lease)
-        journal.note(effects)
+        effects = await self.applier.claim(claims.actions, observed=observed, lease=turn.lease)
+        turn.journal.note(effects)
         if effects.failures:
             raise WritesFailed(effects.failures)
         return with_adopted(claims.groups, effects.adopted)
 
-    async def _answered(self, observed: Observed, children: tuple[ChildGroup, ...], journal: Journal, *, slot: Slot) -> Answer:
-        answer = await self.hooks.desired(observed, children, slot=slot)
+    async def _related(self, observed: Observed, granted: Granted, turn: Turn) -> tuple[ObservedGroup, ...]:
+        """What the customize hook wants the others to be shown; it is asked only where it would be shown something that it wasn't shown before."""
+        hook = observed.controller.hooks.customize
+        if hook is None or hook.webhook is None:
+            return ()
+        fingerprint, related = fingerprint_of(observed), observed.related
+        if related is None or related.fingerprint != fingerprint:
+            interests = await self.hooks.interests(observed, slot=turn.slot)
+            request = RelatedRequest(key=key_of(granted.observation), lease=granted.lease, fingerprint=fingerprint, interests=interests)
+            related = await self.follower.related(granted.shard, request)
+            refuse_out_of_reach(interests, [group.info for group in related.groups], bound_to=bound_to(observed, hook.version))
+        return shown_of(related)
+
+    async def _answered(self, observed: Observed, shown: Shown, turn: Turn) -> Answer:
+        answer = await self.hooks.desired(observed, shown, slot=turn.slot)
         # Whatever comes of the rest: the hook wants to be asked again then.
-        journal.resync_after_seconds = answer.resync_after_seconds
-        journal.unknown_keys = answer.unknown_keys
+        turn.journal.resync_after_seconds = answer.resync_after_seconds
+        turn.journal.unknown_keys = answer.unknown_keys
         return answer
 
-    async def _applied(self, plan: Plan, observed: Observed, journal: Journal, *, lease: LeaseGuard) -> Sequence[Failure]:
+    async def _applied(self, plan: Plan, observed: Observed, turn: Turn) -> Sequence[Failure]:
         if not plan:
             return ()
-        effects = await self.applier.carry_out(plan, observed=observed, lease=lease)
-        journal.note(effects)
+        effects = await self.applier.carry_out(plan, observed=observed, lease=turn.lease)
+        turn.journal.note(effects)
         return effects.failures
 
-    async def _status_written(self, answer: Answer, observed: Observed, journal: Journal, *, lease: LeaseGuard) -> Sequence[Failure]:
-        try:
-            write = await self.status.write(observed, answer.status, lease=lease)
-        except LeaseLost:
-            raise
-        except MetaloopError as error:
-            return (Failure(what="write the status", error=error),)
-        if write is not None:
-            journal.writes.append(write)
-            journal.actions["Status"] += 1
-        return ()
+    async def _parent_settled(self, answer: Answer, observed: Observed, turn: Turn, *, is_done: bool) -> Sequence[Failure]:
+        """Writes what the answer says of the parent itself; `is_done`: nothing else failed, so that it may be let go."""
+        failures: list[Failure] = []
+        parent: JsonObject | None = observed.parent
+        for edit in edits_of(observed, answer, may_leave=is_done):
+            if parent is None:
+                break
+            try:
+                parent = await self._edited(edit.name, edit.make, replace(observed, parent=parent), turn, subresource=edit.subresource)
+            except LeaseLost:
+                raise
+            except MetaloopError as error:
+                failures.append(Failure(what=f"write the parent's {edit.name.lower()}", error=error))
+        return failures
+
+    async def _edited(self, name: str, edit: Edit, observed: Observed, turn: Turn, *, subresource: str = "") -> JsonObject | None:
+        edited = await self.parents.edit(observed, edit, lease=turn.lease, subresource=subresource)
+        if edited.write is not None:
+            turn.journal.writes.append(edited.write)
+            turn.journal.actions[name] += 1
+        return edited.parent
 
     def _report(self, granted: Granted, journal: Journal, failure: MetaloopError | None, *, seconds: float) -> SyncReport:
         key, outcome = key_of(granted.observation), outcome_of(failure)

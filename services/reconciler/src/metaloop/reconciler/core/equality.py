@@ -4,9 +4,25 @@ Rules
     1. Numbers compare by value: 1 is 1.0. A boolean is no number, though Python thinks that true == 1.
     2. In an object, null and absent mean the same: typed kinds drop nulls, and Go's encoder makes many (`creationTimestamp: null`).
     3. The order of a list means something; the order of an object's keys doesn't.
+    4. Where a value has a form of its own, its meaning counts: `1000m` is the quantity `1`, and base64 may have line breaks in it.
 """
 
 from metaloop.common.json import JsonValue
+from metaloop.reconciler.core.quantity import is_same_quantity
+from metaloop.reconciler.core.schema import Schema
+
+
+def alike(left: JsonValue, right: JsonValue, schema: Schema) -> bool:
+    """Whether `left` and `right` mean the same, where they are what `schema` says; their parts are taken literally."""
+    if same(left, right):
+        return True
+    match schema.scalar:
+        case "literal":
+            return False
+        case "quantity":
+            return is_same_quantity(left, right)
+        case "bytes":
+            return isinstance(left, str) and isinstance(right, str) and "".join(left.split()) == "".join(right.split())
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:

@@ -5,13 +5,13 @@ from the one to the other and back without a write.
 
 Rules
     1. What belongs to the API server is nobody's wish: `status` and the metadata that it keeps. They stay as observed, whatever an answer says.
-    2. Some hooks answer with the very object they were shown. What such an echo carries of the API server's own is not remembered either: it changes with
-       each write, so remembering it would cause the next one. Explicit nulls and an empty status, which Go's encoder makes of any typed object, are
-       remembered, as Metacontroller does.
+    2. What is applied is the `wish`, which is free of what a hook only echoes: that changes with each write, so remembering it would cause the next one.
+       Explicit nulls and an empty status, which Go's encoder makes of any typed object, are remembered, as Metacontroller does.
     3. An annotation that means the same is left as it is, byte by byte. One that can't be read counts as none, and is written anew.
     4. Labels and annotations that the hook no longer mentions at all are given up one by one: those of others stay.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,20 +20,10 @@ from metaloop.common.json import JSONDecodeError, JsonObject, dumps_sorted, is_o
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references, reference_to
 from metaloop.reconciler.core.equality import same
+from metaloop.reconciler.core.gojson import go_json
 from metaloop.reconciler.core.merge import NEVER, merge_objects
-
-SYSTEM_METADATA: Final = frozenset(
-    {
-        "selfLink",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-    }
-)
+from metaloop.reconciler.core.schema import PLAIN, Schema
+from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers, without_echo, without_system_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +39,26 @@ class Applied:
 
 def new_child(desired: JsonObject, *, parent: JsonObject) -> JsonObject:
     """The object to create for `desired`: controlled by `parent`, and remembering what was applied."""
-    wish = without_echo(desired)
+    wish, text = _wish_and_text(desired)
+    return _annotated(controlled_by(parent, wish), text)
+
+
+def controlled_by(parent: JsonObject, wish: JsonObject) -> JsonObject:
+    """`wish` with `parent` as its controller, besides the owners that it names itself."""
     references = owner_references(wish)
     if all(unstructured.text(reference, "uid") != unstructured.uid(parent) for reference in references):
         references = [*references, reference_to(parent)]
-    return _annotated({**wish, "metadata": {**unstructured.metadata(wish), "ownerReferences": [*references]}}, _encoded(wish))
+    return {**wish, "metadata": {**unstructured.metadata(wish), "ownerReferences": [*references]}}
 
 
-def applied_to(observed: JsonObject, desired: JsonObject) -> Applied:
-    """What applying `desired` makes of `observed`."""
-    wish = without_echo(desired)
-    text, stored = _encoded(wish), _stored(observed)
+def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = PLAIN, before: JsonObject = NEVER) -> Applied:
+    """What applying `desired` makes of `observed`; `before` is what was applied last where no annotation says so."""
+    wish, text = _wish_and_text(desired)
+    stored = _stored(observed)
     last = wish if text == stored else _decoded(stored)
     is_remembered = last is wish or (last is not NEVER and same(last, wish))
-    last_own = _without_system_fields(last)
-    merged = merge_objects(observed, last_own, _keeping_maps(_without_system_fields(wish), last_own))
+    last_own = _own(before if last is NEVER else last)
+    merged = merge_objects(observed, last_own, _keeping_maps(_own(wish), last_own), schema)
     return Applied(
         obj=merged if is_remembered else _annotated(merged, text),
         is_changed=merged is not observed,
@@ -71,27 +66,13 @@ def applied_to(observed: JsonObject, desired: JsonObject) -> Applied:
     )
 
 
-def without_echo(desired: JsonObject) -> JsonObject:
-    """`desired` without our annotation and without values that only the API server can have given it (rule 2)."""
-    metadata = unstructured.metadata(desired)
-    echoed = [key for key in SYSTEM_METADATA if metadata.get(key)]
-    annotations = metadata.get("annotations")
-    is_annotated = is_object(annotations) and LAST_APPLIED_ANNOTATION in annotations
-    if not echoed and not is_annotated:
-        return desired
-    kept = {key: value for key, value in metadata.items() if key not in echoed}
-    if is_object(annotations) and is_annotated:
-        kept["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED_ANNOTATION}
-    return {**desired, "metadata": kept}
+def is_annotated(observed: JsonObject) -> bool:
+    """Whether `observed` remembers what was applied."""
+    return bool(_stored(observed))
 
 
-def _without_system_fields(obj: JsonObject) -> JsonObject:
-    metadata = unstructured.metadata(obj)
-    if "status" not in obj and SYSTEM_METADATA.isdisjoint(metadata):
-        return obj
-    own = {key: value for key, value in obj.items() if key != "status"}
-    own["metadata"] = {key: value for key, value in metadata.items() if key not in SYSTEM_METADATA}
-    return own
+def _own(obj: JsonObject) -> JsonObject:
+    return with_data_for_strings(without_system_fields(obj))
 
 
 def _keeping_maps(desired: JsonObject, last: JsonObject) -> JsonObject:
@@ -100,15 +81,29 @@ def _keeping_maps(desired: JsonObject, last: JsonObject) -> JsonObject:
     return {**desired, "metadata": {**metadata, **{key: {} for key in dropped}}} if dropped else desired
 
 
+def _wish_and_text(desired: JsonObject) -> tuple[JsonObject, str]:
+    """What to apply, and the annotation's text of it: as Go's encoder writes it, which escapes what could end an HTML script."""
+    wish = without_echo(desired)
+    text = _encoded(wish)
+    if not _MAYBE_FLOAT.search(text):
+        return wish, text
+    whole = with_whole_numbers(wish)
+    return (whole, go_json(_remembered(whole))) if is_object(whole) else (wish, text)
+
+
 def _encoded(wish: JsonObject) -> str:
-    """The annotation's text: as Go's encoder writes it, which escapes what could end an HTML script."""
-    remembered = {key: value for key, value in wish.items() if key != "status"} if wish.get("status") else wish
-    text = dumps_sorted(remembered).decode()
+    text = dumps_sorted(_remembered(wish)).decode()
     for char, escape in _GO_ESCAPES:
         text = text.replace(char, escape)
     return text
 
 
+def _remembered(wish: JsonObject) -> JsonObject:
+    return {key: value for key, value in wish.items() if key != "status"} if wish.get("status") else wish
+
+
+_MAYBE_FLOAT: Final = re.compile(r"[:,\[]-?\d+(?:\.\d|[eE])")
+"""Where a number with a fraction or an exponent may stand; a text that looks the same only costs a second look."""
 _GO_ESCAPES: Final = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 
 

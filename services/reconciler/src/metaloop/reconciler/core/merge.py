@@ -7,50 +7,55 @@ Rules
     1. What is desired is so in the result, also where its type differs from what is observed.
     2. What was applied last and is desired no longer is removed.
     3. What neither the last answer nor this one speaks of stays as it is observed.
-    4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Any other list is
-       replaced whole, except that while the hook's list has not changed and has as many elements as the observed one, element merges with element:
-       what the API server put into them by default is then no difference. Elements that only a cluster itself appends (`_is_appended`) don't count.
+    4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Sets merge element by element.
+       Any other list is replaced whole, except that while the hook's list has not changed and has as many elements as the observed one, element merges
+       with element: what the API server put into them by default is then no difference. Nor is it where nothing is remembered of the list and every
+       element has all that is desired of it. Elements that only a cluster itself appends (`_is_appended`) don't count.
     5. A desired null takes back, and wishes for nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
        the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
        Where nothing is observed there is nothing to take back.
     6. A result that means the same as the observed value (see `equality`) **is** the observed value, the identical object: `merged is observed`
        says that there is nothing to write, and costs no second comparison. So merging a result again changes nothing.
+    7. What the API server keeps in another form than it was told (see `schema`) means the same: an amount, an empty list that it dropped.
 """
 
 from typing import Final
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
-from metaloop.reconciler.core.equality import same
-from metaloop.reconciler.core.listmap import Fields, by_key, key_fields
+from metaloop.reconciler.core.equality import alike, same
+from metaloop.reconciler.core.listmap import Fields, by_key, declared_fields, key_fields
+from metaloop.reconciler.core.schema import PLAIN, Schema
 
 NEVER: Final[JsonObject] = {}
 """What was applied last where nothing was."""
 
 
-def merge(observed: JsonValue, last: JsonValue, desired: JsonValue) -> JsonValue:
+def merge(observed: JsonValue, last: JsonValue, desired: JsonValue, schema: Schema = PLAIN) -> JsonValue:
     """The value that `desired` makes of `observed`, given what was applied `last`; the very `observed` where nothing changes."""
     if isinstance(desired, dict) and isinstance(observed, dict):
-        return merge_objects(observed, last if isinstance(last, dict) else NEVER, desired)
+        return merge_objects(observed, last if isinstance(last, dict) else NEVER, desired, schema)
     if isinstance(desired, list) and isinstance(observed, list):
-        return _merge_lists(observed, last, desired)
+        return _merge_lists(observed, last, desired, schema)
     if desired is None:
-        return _take_back(observed, last)
-    return observed if same(observed, desired) else desired
+        return _take_back(observed, last, schema)
+    return observed if alike(observed, desired, schema) else desired
 
 
-def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject) -> JsonObject:
+def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema = PLAIN) -> JsonObject:
     """As `merge`, of objects."""
     result = observed
     for key in last:
         if key not in desired and key in observed and last[key] is not None:
             result = _copied_once(result, observed)
             del result[key]
+    fields, rest = schema.fields, schema.rest
     for key, wanted in desired.items():
+        inner = fields.get(key, rest)
         if key in observed:
-            merged = merge(observed[key], last.get(key, NEVER), wanted)
+            merged = merge(observed[key], last.get(key, NEVER), wanted, inner)
             if merged is observed[key]:
                 continue
-        elif wanted is None:
+        elif wanted is None or (inner.drops_empty and not wanted):
             continue
         else:
             merged = wanted
@@ -63,32 +68,42 @@ def _copied_once(result: JsonObject, observed: JsonObject) -> JsonObject:
     return dict(observed) if result is observed else result
 
 
-def _take_back(observed: JsonValue, last: JsonValue) -> JsonValue:
+def _take_back(observed: JsonValue, last: JsonValue, schema: Schema) -> JsonValue:
     if last is None:
         return observed
     if isinstance(observed, dict):
-        return merge_objects(observed, last if isinstance(last, dict) else NEVER, {})
+        return merge_objects(observed, last if isinstance(last, dict) else NEVER, {}, schema)
     return None
 
 
-def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonValue]) -> list[JsonValue]:
+def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     before = last if isinstance(last, list) else []
-    fields = key_fields(observed, before, desired)
+    match schema.list_type:
+        case "set":
+            return _merge_sets(observed, before, desired)
+        case "map":
+            fields = declared_fields(schema, observed, before, desired)
+        case "unknown":
+            fields = key_fields(observed, before, desired)
+        case "atomic":
+            fields = None
     if fields is not None:
-        return _merge_maps(observed, before, desired, fields=fields)
+        return _merge_maps(observed, before, desired, fields=fields, schema=schema)
     if same(observed, desired):
         return observed
     if same(last, desired):
-        return _merge_elements(observed, desired)
+        return _merge_elements(observed, desired, schema.items)
+    if last is NEVER and _merge_elements(observed, desired, schema.items) is observed:
+        return observed
     return desired
 
 
-def _merge_elements(observed: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
+def _merge_elements(observed: list[JsonValue], desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     appended = [_is_appended(element, to=desired) for element in observed]
     if len(observed) - sum(appended) != len(desired):
         return desired
     wanted = iter(desired)
-    merged = [each if extra else merge(each, (d := next(wanted)), d) for each, extra in zip(observed, appended, strict=True)]
+    merged = [each if extra else merge(each, (d := next(wanted)), d, schema) for each, extra in zip(observed, appended, strict=True)]
     return _identical_if_unchanged(merged, observed)
 
 
@@ -98,12 +113,23 @@ def _is_appended(element: JsonValue, *, to: list[JsonValue]) -> bool:
     return isinstance(key, str) and key.startswith("node.kubernetes.io/") and all(not is_object(d) or d.get("key") != key for d in to)
 
 
-def _merge_maps(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields) -> list[JsonValue]:
-    before, wanted = by_key(last, fields), by_key(desired, fields)
+def _merge_sets(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
+    kept = [element for element in observed if element in desired or element not in last]
+    added = [element for element in desired if element not in observed]
+    return [*kept, *added] if added or len(kept) != len(observed) else observed
+
+
+def _merge_maps(
+    observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields, schema: Schema
+) -> list[JsonValue]:
+    if schema.list_type == "map":
+        before, wanted, there = (by_key(version, fields, schema.key_defaults) for version in (last, desired, observed))
+    else:
+        before, wanted, there = (by_key(version, fields) for version in (last, desired, observed))
     result: list[JsonValue] = []
-    for key, element in by_key(observed, fields).items():
+    for key, element in there.items():
         if key in wanted:
-            result.append(merge_objects(element, before.get(key, NEVER), wanted.pop(key)))
+            result.append(merge_objects(element, before.get(key, NEVER), wanted.pop(key), schema.items))
         elif key not in before:
             result.append(element)
     result.extend(wanted.values())

@@ -1,15 +1,20 @@
 """The values of the pipeline: `Observed`, `Desired`, `Action`, `Plan`, `Outcome`."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from metaloop.common.api.composite import CompositeController, UpdateMethod
+from metaloop.common.api.composite import CompositeController
+from metaloop.common.api.decorator import DecoratorController
+from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector
+from metaloop.common.observation import ObservedGroup, Related
 from metaloop.common.report import Result
+
+Controller: TypeAlias = CompositeController | DecoratorController
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +30,18 @@ class ChildGroup:
 class Observed:
     """A parent as the watcher's cache saw it, with what is known around it. `groups` has one for each declared child resource, in their order."""
 
-    controller: CompositeController
+    controller: Controller
     info: ResourceInfo
     parent: JsonObject
-    selector: Selector
     groups: tuple[ChildGroup, ...]
+    is_selected: bool = True
+    """Whether the controller's own selectors still select the parent; one that they don't is ours only while it has our finalizer."""
+    selector: Selector | None = None
+    """Which labels the parent's children have; None where children are known by their owner alone, and none is ever adopted."""
+    revisions: tuple[JsonObject, ...] = ()
+    """Candidates for the ControllerRevisions of the parent."""
+    related: Related | None = None
+    """What the watcher selected by the interests that it remembers; None where it remembers none."""
 
     @property
     def uid(self) -> str:
@@ -51,15 +63,34 @@ class Observed:
         """Whether the parent's deletion was asked for."""
         return unstructured.is_deleting(self.parent)
 
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether the parent has our finalizer."""
+        return self.controller.finalizer in unstructured.finalizers(self.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a hook is shown beside the parent: its claimed children, and the related objects that it asked for."""
+
+    children: tuple[ChildGroup, ...]
+    related: tuple[ObservedGroup, ...] = ()
+
+
+Changes: TypeAlias = Mapping[str, str | None]
+"""What a decorator wants of its parent's labels or annotations: None takes one away, the unmentioned stay."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a sync hook answered, well-formed but not yet held against what the controller declares."""
+    """What a sync or finalize hook answered, well-formed but not yet held against what the controller declares."""
 
     status: JsonObject | None
     children: tuple[JsonObject, ...]
     resync_after_seconds: float | None
     finalized: bool
+    labels: Changes = field(default_factory=dict[str, str | None])
+    annotations: Changes = field(default_factory=dict[str, str | None])
     unknown_keys: tuple[str, ...] = ()
     """Keys that a loose answer had and nobody reads: most likely misspelt."""
 

@@ -22,7 +22,7 @@ from metaloop.common.errors import (
 )
 from metaloop.common.report import Result
 from metaloop.reconciler.core.model import Audience, Outcome
-from metaloop.reconciler.errors import HookFailed, HookThrottled, NameTaken, WritesFailed
+from metaloop.reconciler.errors import HookFailed, HookThrottled, NameTaken, RelatedUnknown, WritesFailed
 
 DONE: Final = Outcome(result="done")
 
@@ -32,6 +32,7 @@ _OUTCOMES: Final[tuple[tuple[type[MetaloopError], Result, Audience], ...]] = (
     (InvalidParent, "rejected", "parent"),
     (InvalidAnswer, "retry", "parent"),
     (HookFailed, "retry", "parent"),
+    (RelatedUnknown, "retry", "parent"),
     (NameTaken, "retry", "parent"),
     (Refused, "retry", "parent"),
     (Unavailable, "retry", "log"),
@@ -56,11 +57,22 @@ def outcome_of(failure: MetaloopError | None) -> Outcome:
     _, result, audience = _OUTCOMES[_row(grave)]
     return Outcome(
         result=_final(grave, result),
-        reason=grave.reason if isinstance(grave, HookFailed) else type(grave).__name__,
+        reason=grave.reason if isinstance(grave, HookFailed | HookThrottled) else type(grave).__name__,
         message=f"{_PLACES.get(type(failure), '')}{failure}",
-        after_seconds=grave.after_seconds if isinstance(grave, HookThrottled) else None,
+        after_seconds=_after_seconds(grave),
         audience=audience,
     )
+
+
+def _after_seconds(failure: MetaloopError) -> float | None:
+    """When the next try is due; None leaves that to the key's backoff."""
+    match failure:
+        case HookThrottled(after_seconds=seconds):
+            return seconds
+        case HookFailed(again_within_seconds=seconds):
+            return seconds
+        case _:
+            return None
 
 
 def _row(failure: MetaloopError) -> int:

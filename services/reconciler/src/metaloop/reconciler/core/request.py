@@ -8,6 +8,7 @@ Rules
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from orjson import Fragment
 
@@ -15,25 +16,44 @@ from metaloop.common.api.hook import HookVersion
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.model import ChildGroup, Observed
+from metaloop.common.observation import ObservedGroup
+from metaloop.reconciler.core.model import ChildGroup, Observed, Shown
+from metaloop.reconciler.core.wording import OF_COMPOSITES, Wording
 
 
-def sync_request(observed: Observed, groups: Iterable[ChildGroup], *, version: HookVersion, controller: Fragment) -> bytes:
-    """The body of a sync hook's request: `controller` is the CompositeController's own JSON, `groups` the children that were claimed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How a hook is asked: in which wire version, in its flavour's words, with the controller's own JSON; and whether to finalize."""
+
+    controller: Fragment
+    version: HookVersion = "v1"
+    wording: Wording = OF_COMPOSITES
+    finalizing: bool = False
+
+
+def sync_request(observed: Observed, shown: Shown, *, asked: Asked) -> bytes:
+    """The body of a sync or finalize hook's request."""
     return dumps(
         {
-            "controller": controller,
-            "parent": observed.parent,
-            "children": object_maps(groups, version=version, parent_namespace=observed.namespace),
-            "related": {},
-            "finalizing": False,
+            "controller": asked.controller,
+            asked.wording.parent: observed.parent,
+            asked.wording.children: object_maps(shown.children, version=asked.version, parent_namespace=observed.namespace),
+            "related": object_maps(shown.related, version=asked.version, parent_namespace=observed.namespace),
+            "finalizing": asked.finalizing,
         }
     )
 
 
-def object_maps(groups: Iterable[ChildGroup], *, version: HookVersion, parent_namespace: str) -> dict[str, dict[str, JsonObject]]:
+def customize_request(observed: Observed, *, controller: Fragment) -> bytes:
+    """The body of a customize hook's request, the same for each flavour."""
+    return dumps({"controller": controller, "parent": observed.parent})
+
+
+def object_maps(
+    groups: Iterable[ChildGroup | ObservedGroup], *, version: HookVersion, parent_namespace: str
+) -> dict[str, dict[str, JsonObject]]:
     """Objects by group and name, as the wire `version` spells them."""
-    return {group_key(group.info): _objects(group, version=version, parent_namespace=parent_namespace) for group in groups}
+    return {group_key(group.info): _objects(group.objects, version=version, parent_namespace=parent_namespace) for group in groups}
 
 
 def group_key(info: ResourceInfo) -> str:
@@ -41,11 +61,11 @@ def group_key(info: ResourceInfo) -> str:
     return f"{info.kind}.{info.api_version}"
 
 
-def _objects(group: ChildGroup, *, version: HookVersion, parent_namespace: str) -> dict[str, JsonObject]:
+def _objects(objects: Iterable[JsonObject], *, version: HookVersion, parent_namespace: str) -> dict[str, JsonObject]:
     if version == "v1" and parent_namespace:
-        named = {unstructured.name(obj): obj for obj in group.objects if unstructured.namespace(obj) == parent_namespace}
+        named = {unstructured.name(obj): obj for obj in objects if unstructured.namespace(obj) == parent_namespace}
     else:
-        named = {_uniform_name(obj): obj for obj in group.objects}
+        named = {_uniform_name(obj): obj for obj in objects}
     return {name: named[name] for name in sorted(named)}
 
 

@@ -14,11 +14,6 @@ def next_status(parent: JsonObject, answered: JsonObject | None) -> JsonObject:
     return {**(answered or {}), "observedGeneration": unstructured.generation(parent)}
 
 
-def is_stored(parent: JsonObject, status: JsonObject) -> bool:
-    """Whether `parent` already has `status`: then writing it would change nothing."""
-    return same(unstructured.child_object(parent, "status"), status)
-
-
-def with_status(parent: JsonObject, status: JsonObject) -> JsonObject:
-    """`parent` with `status`: the object to write, with the UID and resourceVersion that it was seen with."""
-    return {**parent, "status": status}
+def with_status(parent: JsonObject, status: JsonObject) -> JsonObject | None:
+    """`parent` with `status`, the UID and resourceVersion that it was seen with; None where it has that status, and writing it would change nothing."""
+    return None if same(unstructured.child_object(parent, "status"), status) else {**parent, "status": status}

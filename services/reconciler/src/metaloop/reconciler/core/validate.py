@@ -4,7 +4,7 @@ Rules
     1. A child that we could create but would never observe again is refused: of a kind that is not declared, in another namespace than its parent's, cluster-scoped
        under a namespaced parent, with labels that the selector doesn't match, with a name that the API server makes up. Each would be created anew for ever.
     2. One child at fault fails the whole answer before anything is written: half of an answer is not what its author meant.
-    3. A child without namespace gets its parent's. With `generateSelector` it gets the generated label, unless it has one of its own.
+    3. A child without namespace gets its parent's, and the marks by which its flavour knows its own.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.composite import COMPOSITE
+from metaloop.reconciler.core.flavour import Flavour
 from metaloop.reconciler.core.model import Answer, ChildGroup, DesiredChild, Observed
-from metaloop.reconciler.core.parent import GENERATED_LABEL
 
 
-def desired_children(answer: Answer, observed: Observed) -> tuple[DesiredChild, ...]:
+def desired_children(answer: Answer, observed: Observed, *, flavour: Flavour = COMPOSITE) -> tuple[DesiredChild, ...]:
     """The children that `answer` asks for. Raises InvalidAnswer that names the first field at fault."""
     declared = {(group.info.api_version, group.info.kind): group for group in observed.groups}
-    children = tuple(
-        [_desired(_Candidate(raw, f"children[{index}]"), declared=declared, observed=observed) for index, raw in enumerate(answer.children)]
-    )
-    _refuse_duplicates(children)
+    key = flavour.wording.children
+    candidates = [_Candidate(raw, f"{key}[{index}]") for index, raw in enumerate(answer.children)]
+    children = tuple([_desired(each, declared=declared, observed=observed, flavour=flavour) for each in candidates])
+    _refuse_duplicates(children, key)
     return children
 
 
@@ -38,7 +39,7 @@ class _Candidate:
         return InvalidAnswer(f"{self.field}{path}", f"{unstructured.describe(self.raw)} {problem}")
 
 
-def _desired(candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGroup], observed: Observed) -> DesiredChild:
+def _desired(candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGroup], observed: Observed, flavour: Flavour) -> DesiredChild:
     raw = candidate.raw
     group = declared.get((unstructured.api_version(raw), unstructured.kind(raw)))
     if group is None:
@@ -48,12 +49,11 @@ def _desired(candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGrou
         raise candidate.refuse(".metadata", "must have an object here")
     name = _name(candidate, metadata)
     namespace = _namespace(candidate, metadata, info=group.info, observed=observed)
-    added: JsonObject = {} if metadata.get("namespace") or not namespace else {"namespace": namespace}
-    labels = _labels(candidate, metadata, observed=observed)
-    if labels is not metadata.get("labels"):
-        added["labels"] = labels
-    _string_map(candidate, metadata.get("annotations"), ".metadata.annotations")
-    obj: JsonObject = {**raw, "metadata": {**metadata, **added}} if added else raw
+    for key in ("labels", "annotations"):
+        _check_strings(candidate, metadata.get(key), f".metadata.{key}")
+    placed: JsonObject = raw if metadata.get("namespace") or not namespace else {**raw, "metadata": {**metadata, "namespace": namespace}}
+    obj = flavour.marked(placed, observed)
+    _check_labels(candidate, obj, observed)
     return DesiredChild(info=group.info, method=group.method, namespace=namespace, name=name, obj=obj)
 
 
@@ -61,7 +61,7 @@ def _undeclared(candidate: _Candidate) -> InvalidAnswer:
     if not unstructured.api_version(candidate.raw):
         return candidate.refuse(".apiVersion", "must have a non-empty string here")
     kind = f"{unstructured.api_version(candidate.raw)} {unstructured.kind(candidate.raw)}"
-    return candidate.refuse(".kind", f"is of a kind ({kind}) that the controller does not declare in childResources")
+    return candidate.refuse(".kind", f"is of a kind ({kind}) that the controller does not declare")
 
 
 def _name(candidate: _Candidate, metadata: JsonObject) -> str:
@@ -90,29 +90,20 @@ def _namespace(candidate: _Candidate, metadata: JsonObject, *, info: ResourceInf
     return given or observed.namespace
 
 
-def _labels(candidate: _Candidate, metadata: JsonObject, *, observed: Observed) -> dict[str, JsonValue] | None:
-    field = ".metadata.labels"
-    given = _string_map(candidate, metadata.get("labels"), field)
-    labels = {**(given or {}), GENERATED_LABEL: observed.uid} if _lacks_generated_label(given, observed) else given
-    if not observed.selector.matches(unstructured.strings(labels)):
-        raise candidate.refuse(field, f"does not match the parent's selector ({observed.selector})")
-    return labels
+def _check_strings(candidate: _Candidate, raw: JsonValue, field: str) -> None:
+    if raw is not None and not (is_object(raw) and all(isinstance(value, str) for value in raw.values())):
+        raise candidate.refuse(field, "must have a map of strings here")
 
 
-def _lacks_generated_label(labels: JsonObject | None, observed: Observed) -> bool:
-    return observed.controller.generate_selector and GENERATED_LABEL not in (labels or {})
+def _check_labels(candidate: _Candidate, obj: JsonObject, observed: Observed) -> None:
+    if observed.selector is not None and not observed.selector.matches(unstructured.labels(obj)):
+        raise candidate.refuse(".metadata.labels", f"does not match the parent's selector ({observed.selector})")
 
 
-def _string_map(candidate: _Candidate, raw: JsonValue, field: str) -> JsonObject | None:
-    if raw is None or (is_object(raw) and all(isinstance(value, str) for value in raw.values())):
-        return raw
-    raise candidate.refuse(field, "must have a map of strings here")
-
-
-def _refuse_duplicates(children: tuple[DesiredChild, ...]) -> None:
+def _refuse_duplicates(children: tuple[DesiredChild, ...], key: str) -> None:
     seen: dict[tuple[str, str, str, str], int] = {}
     for index, child in enumerate(children):
-        key = (child.info.api_version, child.info.resource, child.namespace, child.name)
-        first = seen.setdefault(key, index)
+        identity = (child.info.api_version, child.info.resource, child.namespace, child.name)
+        first = seen.setdefault(identity, index)
         if first != index:
-            raise InvalidAnswer(f"children[{index}]", f"{child} is there twice, as children[{first}] too")
+            raise InvalidAnswer(f"{key}[{index}]", f"{child} is there twice, as {key}[{first}] too")

@@ -1,0 +1,43 @@
+"""What keeps a child from being happy, so that a rollout waits for it."""
+
+from metaloop.common.api.rules import StatusCheck
+from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.model import Controller, DesiredChild
+
+
+def trouble_of(there: JsonObject | None, desired: DesiredChild, *, controller: Controller, how: ApplyStrategy) -> str:
+    """What is not well with a child, as the end of a sentence that begins with its name; empty where all is well.
+
+    All is well with one that is there to stay, as desired, whose status is of its present generation (where it is updated in place and tells), and that passes
+    all status checks of its rule.
+    """
+    if there is None:
+        return "is missing"
+    if unstructured.is_deleting(there):
+        return "is being deleted"
+    if desired.method != "OnDelete" and how.applied(there, desired).is_changed:
+        return "is not yet as desired"
+    checks = (check for rule in controller.children if rule.resource == desired.info.id for check in rule.status_checks)
+    return _stale_status(there, desired) or next(filter(None, (_failed(check, there) for check in checks)), "")
+
+
+def _stale_status(there: JsonObject, desired: DesiredChild) -> str:
+    seen, present = unstructured.integer(unstructured.child_object(there, "status"), "observedGeneration"), unstructured.generation(there)
+    if desired.method != "RollingInPlace" or not 0 < seen < present:
+        return ""
+    return f"has a status of generation {seen}, not yet of {present}"
+
+
+def _failed(check: StatusCheck, there: JsonObject) -> str:
+    conditions = unstructured.child_object(there, "status").get("conditions")
+    entries = [entry for entry in conditions if is_object(entry)] if is_array(conditions) else []
+    condition = next((entry for entry in entries if entry.get("type") == check.type), None)
+    if condition is None:
+        return f"has no condition {check.type} yet"
+    for field, wanted in (("status", check.status), ("reason", check.reason)):
+        found = unstructured.text(condition, field)
+        if wanted is not None and found != wanted:
+            return f"has condition {check.type} with {field} {found or 'unknown'}, not {wanted}"
+    return ""

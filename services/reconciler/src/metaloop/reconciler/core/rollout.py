@@ -1,0 +1,211 @@
+"""Rolling update: which revision owns which child now, the next to move, or what it waits for.
+
+Each rolling child that the latest answer desires follows a revision: what *that* revision's hook answer says is what the child is to be. A rollout moves children,
+one at a time, to the latest revision. Who follows whom is written to the ControllerRevisions before any child is touched, so a rollout goes on where it stood,
+whoever dies in between.
+
+Rules
+    1. What the latest answer no longer desires follows nobody, and goes. A child that is not there and follows nobody is new: it follows the latest at once.
+       So does one that is already as the latest desires it: there is nothing to roll.
+    2. A child that is there, follows nobody and differs is *held*: left exactly as it is until its turn. (Somebody deleted its revision, it was adopted, or its
+       kind was not updated by rolling before.)
+    3. Nothing moves while a child of the latest revision is in trouble: missing, on its way out, not yet as desired, its status not yet of the present generation,
+       or a status check not passed.
+    4. Otherwise one child moves: the first in the order of the latest answer. One in trouble goes before the others: there is least to lose with it, and a second
+       one would be in trouble besides.
+    5. A former child that is missing before its turn comes back as its own revision desires it, for as long as rule 3 holds the rollout.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS, ClaimedChild, children_field, claimed_by
+from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId
+from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.happiness import trouble_of
+from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, Plan, UpdateChild
+from metaloop.reconciler.core.revision import Revision, new_revision
+
+Identity: TypeAlias = tuple[ResourceId, str, str]
+"""A child: its resource, namespace and name."""
+
+CONDITION: Final = "Updated"
+"""The type of the condition that tells how a rollout stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredBy:
+    """The children that the hook desires for one live revision of the parent."""
+
+    revision: Revision
+    children: tuple[DesiredChild, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """The next step of a rollout, or that there is none."""
+
+    desired: tuple[DesiredChild, ...]
+    """All desired children, each as the revision that it follows says."""
+    revisions: Plan
+    """What to write to the revisions before any child is touched."""
+    condition: JsonObject
+
+
+def rollout_of(
+    observed: Observed, children: Sequence[ChildGroup], wishes: Sequence[DesiredBy], *, spent: Sequence[JsonObject], how: ApplyStrategy
+) -> Rollout:
+    """The next step towards the latest of the revisions, whose `wishes` stand first; `spent` revisions are removed by the way."""
+    latest = wishes[0].revision
+    world = _World.of(observed, children, how=how)
+    former = [_Former(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in wishes[1:]]
+    rolling = [world.placed(child, latest, former) for child in wishes[0].children if child.method in ROLLING_METHODS]
+    next_one, condition = world.next_step(rolling, latest)
+    after = [replace(child, follows=latest, desired=child.latest) if child is next_one else child for child in rolling]
+    by_child = {_identity(child.latest): child.desired for child in after}
+    return Rollout(
+        desired=tuple([by_child.get(_identity(child), child) for child in wishes[0].children]),
+        revisions=_writes(observed, [each.revision for each in wishes], after, spent=spent),
+        condition=condition,
+    )
+
+
+def whole_answer(answers: Sequence[Answer], condition: JsonObject) -> Answer:
+    """What all live revisions' answers say together, beside their children: the latest's status, the earliest resync, finalized only if all are."""
+    latest = answers[0]
+    resyncs = [answer.resync_after_seconds for answer in answers if answer.resync_after_seconds is not None]
+    return replace(
+        latest,
+        status=_with_condition(latest.status or {}, condition),
+        resync_after_seconds=min(resyncs, default=None),
+        finalized=all(answer.finalized for answer in answers),
+        unknown_keys=tuple(sorted({key for answer in answers for key in answer.unknown_keys})),
+    )
+
+
+# -- where each child stands ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Child:
+    """A rolling child that the latest answer desires."""
+
+    key: ClaimedChild
+    follows: Revision | None
+    """None for one that is held."""
+    desired: DesiredChild
+    """What it is to be by the revision that it follows."""
+    latest: DesiredChild
+
+    def __str__(self) -> str:
+        return f"{self.key.kind} {self.key.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Former:
+    """An older revision, and what it desires."""
+
+    revision: Revision
+    desired: Mapping[Identity, DesiredChild]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """What is there, and by which measure it is compared with what is desired."""
+
+    observed: Observed
+    there: Mapping[Identity, JsonObject]
+    how: ApplyStrategy
+
+    @classmethod
+    def of(cls, observed: Observed, children: Sequence[ChildGroup], *, how: ApplyStrategy) -> "_World":
+        there = {(group.info.id, unstructured.namespace(obj), unstructured.name(obj)): obj for group in children for obj in group.objects}
+        return cls(observed=observed, there=there, how=how)
+
+    def placed(self, wanted: DesiredChild, latest: Revision, former: Sequence[_Former]) -> _Child:
+        """Which revision a child follows that the latest answer wants to be so."""
+        key, identity = self._key(wanted), _identity(wanted)
+        there = self.there.get(identity)
+        if key in latest.claims or (there is not None and not self.how.applied(there, wanted).is_changed):
+            return _Child(key=key, follows=latest, desired=wanted, latest=wanted)
+        for each in former:
+            if key in each.revision.claims and identity in each.desired:
+                return _Child(key=key, follows=each.revision, desired=each.desired[identity], latest=wanted)
+        if there is None:
+            return _Child(key=key, follows=latest, desired=wanted, latest=wanted)
+        return _Child(key=key, follows=None, desired=replace(wanted, method="OnDelete"), latest=wanted)
+
+    def next_step(self, rolling: Sequence[_Child], latest: Revision) -> tuple[_Child | None, JsonObject]:
+        """The child to move now, if one may be moved; and the condition that tells so."""
+        former = [child for child in rolling if child.follows is not latest]
+        if not former:
+            return None, _condition("True", "OnLatestRevision", f"on latest ControllerRevision {latest.name}")
+        moved = (child for child in rolling if child.follows is latest)
+        trouble = next(filter(None, map(self._trouble, moved)), "")
+        if trouble:
+            return None, _condition("False", "RolloutWaiting", trouble)
+        mover = next(filter(self._trouble, former), former[0])
+        return mover, _condition("False", "RolloutProgressing", f"updating {mover}")
+
+    def _trouble(self, child: _Child) -> str:
+        problem = trouble_of(self.there.get(_identity(child.latest)), child.desired, controller=self.observed.controller, how=self.how)
+        return f"{child} {problem}" if problem else ""
+
+    def _key(self, child: DesiredChild) -> ClaimedChild:
+        name = f"{child.namespace}/{child.name}" if child.namespace and not self.observed.namespace else child.name
+        return ClaimedChild(child.info.group, child.info.kind, name)
+
+
+def _identity(child: DesiredChild) -> Identity:
+    return child.info.id, child.namespace, child.name
+
+
+# -- what is written of it -----------------------------------------------------------------------------------------------------------
+
+
+def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], *, spent: Sequence[JsonObject]) -> Plan:
+    followers: dict[str, set[ClaimedChild]] = {revision.name: set() for revision in live}
+    for child in rolling:
+        if child.follows is not None:
+            followers[child.follows.name].add(child.key)
+    latest, *older = live
+    kept = [revision for revision in older if followers[revision.name]]
+    gone = [revision.stored for revision in older if not followers[revision.name] and revision.stored is not None]
+    writes = [_write(observed, revision, followers[revision.name]) for revision in (latest, *kept)]
+    return Plan(
+        writes=tuple([write for write in writes if write is not None]),
+        deletions=tuple(
+            [
+                DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
+                for stored in (*gone, *spent)
+                if not unstructured.is_deleting(stored)
+            ]
+        ),
+    )
+
+
+def _write(observed: Observed, revision: Revision, followers: Iterable[ClaimedChild]) -> CreateChild | UpdateChild | None:
+    claims = frozenset(followers)
+    if revision.stored is None:
+        return CreateChild(info=REVISIONS, obj=new_revision(observed, revision, claims), reason="the parent has a new revision")
+    if claimed_by(revision.stored) == claims:
+        return None
+    return UpdateChild(
+        info=REVISIONS, obj={**revision.stored, "children": children_field(claims)}, reason="other children follow this revision"
+    )
+
+
+def _condition(status: Literal["True", "False"], reason: str, message: str) -> JsonObject:
+    return {"type": CONDITION, "status": status, "reason": reason, "message": message}
+
+
+def _with_condition(status: JsonObject, condition: JsonObject) -> JsonObject:
+    """`status` with the condition in the place of one that the hook may have given; conditions that are no list are the hook's own affair."""
+    conditions = status.get("conditions")
+    if conditions is not None and not is_array(conditions):
+        return status
+    others = [each for each in conditions or () if not (is_object(each) and each.get("type") == CONDITION)]
+    return {**status, "conditions": [*others, condition]}

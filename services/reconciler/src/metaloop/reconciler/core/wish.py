@@ -1,0 +1,74 @@
+"""What a hook wants of a child, in the form that API servers keep.
+
+Rules
+    1. Some hooks answer with the very object they were shown. What such an echo carries of the API server's own, and of our own annotation, is nobody's wish.
+    2. A whole number is an integer: typed kinds refuse `1.0` where they expect one, and Go, as which Metacontroller sends it, writes `1`.
+    3. A Secret's `stringData` is only another way to write its `data`: the API server never shows it again.
+"""
+
+import base64
+from typing import Final
+
+from metaloop.common.api import LAST_APPLIED_ANNOTATION
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.objects import unstructured
+
+SYSTEM_METADATA: Final = frozenset(
+    {
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+    }
+)
+
+
+def without_echo(desired: JsonObject) -> JsonObject:
+    """`desired` without our annotation and without values that only the API server can have given it."""
+    metadata = unstructured.metadata(desired)
+    echoed = [key for key in SYSTEM_METADATA if metadata.get(key)]
+    annotations = metadata.get("annotations")
+    is_annotated = is_object(annotations) and LAST_APPLIED_ANNOTATION in annotations
+    if not echoed and not is_annotated:
+        return desired
+    kept = {key: value for key, value in metadata.items() if key not in echoed}
+    if is_object(annotations) and is_annotated:
+        kept["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED_ANNOTATION}
+    return {**desired, "metadata": kept}
+
+
+def without_system_fields(obj: JsonObject) -> JsonObject:
+    """`obj` without its status and without the metadata that only the API server writes."""
+    metadata = unstructured.metadata(obj)
+    if "status" not in obj and SYSTEM_METADATA.isdisjoint(metadata):
+        return obj
+    own = {key: value for key, value in obj.items() if key != "status"}
+    own["metadata"] = {key: value for key, value in metadata.items() if key not in SYSTEM_METADATA}
+    return own
+
+
+def with_whole_numbers(value: JsonValue) -> JsonValue:
+    """`value` with each float that is a whole number as an integer; the very `value` where there is none."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        changed = {key: whole for key, each in value.items() if (whole := with_whole_numbers(each)) is not each}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list):
+        elements = [with_whole_numbers(each) for each in value]
+        return elements if any(new is not old for new, old in zip(elements, value, strict=True)) else value
+    return value
+
+
+def with_data_for_strings(obj: JsonObject) -> JsonObject:
+    """`obj` with what a Secret says in `stringData` said in its `data`."""
+    if obj.get("kind") != "Secret" or "stringData" not in obj or obj.get("apiVersion") != "v1":
+        return obj
+    strings = unstructured.strings(obj["stringData"])
+    encoded: JsonObject = {key: base64.b64encode(text.encode()).decode() for key, text in strings.items()}
+    kept = {key: value for key, value in obj.items() if key != "stringData"}
+    return {**kept, "data": {**unstructured.child_object(obj, "data"), **encoded}} if encoded else kept

@@ -1,0 +1,141 @@
+"""Worlds with rolling updates: a parent whose template rolls out to its Gadgets, and the hook that makes Gadgets of it."""
+
+from collections.abc import Iterable, Mapping
+
+from worlds import LABELS, PARENT_UID, THINGS, stored
+
+from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.revision import REVISIONS, ClaimedChild, children_field
+from metaloop.common.api.rules import UpdateMethod
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.lastapplied import new_child
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
+from metaloop.reconciler.core.parent import selector_of
+from metaloop.reconciler.core.revision import Revisions, revisions_of
+from metaloop.reconciler.core.rollout import DesiredBy
+from metaloop.reconciler.core.validate import desired_children
+
+GADGETS = ResourceInfo(api_version="example.com/v1", resource="gadgets", kind="Gadget", namespaced=True, has_status=True)
+READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}
+READY: JsonObject = {"conditions": [{"type": "Ready", "status": "True"}]}
+NAMES = ("a", "b", "c")
+
+
+def rolling_controller(
+    *,
+    method: UpdateMethod = "RollingInPlace",
+    checks: tuple[JsonObject, ...] = (READY_CHECK,),
+    field_paths: tuple[str, ...] = ("spec.template",),
+    parent: ResourceInfo = THINGS,
+    children: tuple[ResourceInfo, ...] = (GADGETS,),
+    **spec: JsonValue,
+) -> JsonObject:
+    """A CompositeController whose children roll."""
+    strategy: JsonObject = {"method": method, "statusChecks": {"conditions": [*checks]}}
+    rules: list[JsonValue] = [{"apiVersion": info.api_version, "resource": info.resource, "updateStrategy": strategy} for info in children]
+    history: JsonObject = {"fieldPaths": [*field_paths]}
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "CompositeController",
+        "metadata": {"name": "things", "uid": "uid-of-controller", "resourceVersion": "7"},
+        "spec": {
+            "parentResource": {"apiVersion": parent.api_version, "resource": parent.resource, "revisionHistory": history},
+            "childResources": rules,
+            "hooks": {"sync": {"webhook": {"url": "http://hook.example/sync"}}},
+            **spec,
+        },
+    }
+
+
+def rolling_parent(text: str = "v1", *, names: Iterable[str] = NAMES, info: ResourceInfo = THINGS, **spec: JsonValue) -> JsonObject:
+    """A parent that wants a Gadget of each name, all of them saying `text`."""
+    metadata: JsonObject = {"name": "parent", "uid": PARENT_UID, "resourceVersion": "30", "generation": 3}
+    if info.namespaced:
+        metadata["namespace"] = "default"
+    return {
+        "apiVersion": info.api_version,
+        "kind": info.kind,
+        "metadata": metadata,
+        "spec": {"selector": {"matchLabels": LABELS}, "names": [*names], "template": {"text": text}, **spec},
+    }
+
+
+def gadget(name: str, text: str = "v1", *, namespace: str = "default") -> JsonObject:
+    """A Gadget as the hook wants it."""
+    return {
+        "apiVersion": GADGETS.api_version,
+        "kind": GADGETS.kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": LABELS},
+        "spec": {"text": text},
+    }
+
+
+def there(name: str, text: str = "v1", *, status: JsonObject | None = READY, **metadata: JsonValue) -> JsonObject:
+    """A Gadget that was made as the hook wanted it; well, unless another status is given."""
+    made = stored(new_child(gadget(name, text), parent=rolling_parent()), metadata=metadata)
+    return made if status is None else {**made, "status": status}
+
+
+def gadgets_of(parent: JsonObject) -> Answer:
+    """What the hook answers."""
+    spec = unstructured.child_object(parent, "spec")
+    names, text = spec.get("names"), unstructured.text(unstructured.child_object(spec, "template"), "text")
+    assert isinstance(names, list)
+    children = tuple([gadget(str(name), text) for name in names])
+    return Answer(status={"wanted": len(children)}, children=children, resync_after_seconds=None, finalized=False)
+
+
+def world(
+    *children: JsonObject, parent: JsonObject | None = None, controller: JsonObject | None = None, info: ResourceInfo = THINGS
+) -> Observed:
+    """A parent with these Gadgets."""
+    parsed = parse_composite(controller or rolling_controller(parent=info))
+    the_parent = parent or rolling_parent(info=info)
+    return Observed(
+        controller=parsed,
+        info=info,
+        parent=the_parent,
+        selector=selector_of(the_parent, is_generated=parsed.generate_selector),
+        groups=(ChildGroup(info=GADGETS, method=parsed.children[0].method, objects=children),),
+    )
+
+
+def claimed(*names: str, info: ResourceInfo = GADGETS) -> frozenset[ClaimedChild]:
+    """Children as a revision names them."""
+    return frozenset(ClaimedChild(info.group, info.kind, name) for name in names)
+
+
+def revision(
+    text: str = "v1",
+    *names: str,
+    name: str = "",
+    made: str = "2026-01-01T00:00:00Z",
+    patch: JsonObject | None = None,
+    is_orphan: bool = False,
+    metadata: JsonObject | None = None,
+) -> JsonObject:
+    """A stored ControllerRevision of the template that says `text`, with the Gadgets that follow it."""
+    spec: JsonObject = {"template": {"text": text}}
+    own: JsonObject = {
+        "apiVersion": REVISIONS.api_version,
+        "kind": REVISIONS.kind,
+        "metadata": {"name": name or f"things.example.com-{text}", "labels": {**LABELS}},
+        "parentPatch": {"spec": spec} if patch is None else patch,
+        "children": children_field(claimed(*names)),
+    }
+    return stored(own, owner=None if is_orphan else rolling_parent(), metadata={"creationTimestamp": made, **(metadata or {})})
+
+
+def wishes(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredBy]:
+    """The live revisions with what the hook desires for each, or answered for it where `answers` has its name."""
+    return [
+        DesiredBy(revision=each, children=desired_children((answers or {}).get(each.name) or gadgets_of(each.parent), observed))
+        for each in revisions.live
+    ]
+
+
+def wishes_of(observed: Observed, *revisions: JsonObject) -> list[DesiredBy]:
+    """As `wishes`, of these stored revisions."""
+    return wishes(observed, revisions_of(observed, revisions))

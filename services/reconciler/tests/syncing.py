@@ -1,0 +1,56 @@
+"""A cluster with one parent, whose syncs a test runs one by one."""
+
+from collections.abc import Callable
+
+from fake_api import FakeApi
+from fake_hooks import FakeFollower, FakeHooks, FakeLease, FakeRecorder, OpenSlot
+from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.observation import Granted, Observation, ObservedGroup, Related
+from metaloop.common.report import SyncReport
+from metaloop.reconciler.apply import Applier
+from metaloop.reconciler.parent import ParentWriter
+from metaloop.reconciler.sync import Syncer
+
+
+class Sync:
+    """A cluster with one parent, a hook, and a watcher whose cache is always current."""
+
+    def __init__(
+        self, hook: Callable[[JsonObject], JsonObject | bytes], *, parent: JsonObject | None = None, controller: JsonObject | None = None
+    ) -> None:
+        self.api = FakeApi()
+        self.hooks = FakeHooks(hook)
+        self.recorder = FakeRecorder()
+        self.controller = controller or a_controller()
+        self.related: Related | None = None
+        self.api.put(THINGS, parent or a_parent())
+        self.follower = FakeFollower()
+        self._syncer = Syncer(
+            applier=Applier(self.api, width=2),
+            hooks=self.hooks,
+            parents=ParentWriter(self.api),
+            follower=self.follower,
+            recorder=self.recorder,
+        )
+
+    @property
+    def parent(self) -> JsonObject:
+        return self.api.all_of(THINGS)[0]
+
+    @property
+    def children(self) -> dict[str, JsonObject]:
+        return {unstructured.name(obj): obj for obj in self.api.all_of(CONFIG_MAPS)}
+
+    def observe(self) -> Granted:
+        groups = [ObservedGroup(info=CONFIG_MAPS, objects=self.api.all_of(CONFIG_MAPS))]
+        observation = Observation(
+            controller=self.controller, parent_resource=THINGS, parent=self.parent, children=groups, related=self.related
+        )
+        return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)
+
+    async def run(self, granted: Granted | None = None, *, lease: FakeLease | None = None) -> SyncReport:
+        self.api.requests.clear()
+        return await self._syncer.sync(granted or self.observe(), OpenSlot(), lease or FakeLease())

@@ -1,0 +1,99 @@
+"""The customize hook through the pipeline: when it is asked, what is followed, and what the others are shown."""
+
+from dataclasses import replace
+
+from syncing import Sync
+from worlds import CONFIG_MAPS, a_controller, config_map, stored
+
+from metaloop.common.interest import InNamespace, Interest
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId
+from metaloop.common.observation import ObservedGroup, Related
+
+SECRETS = ResourceId("v1", "secrets")
+RULES: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "names": ["shared"]}]}
+SHARED = stored(config_map("shared"))
+FOUND = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[SHARED])])
+
+
+def customized() -> Sync:
+    """A cluster whose controller has a customize hook that names one ConfigMap, which is there."""
+    controller = a_controller()
+    hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
+    hooks["customize"] = {"webhook": {"url": "http://hook.example/customize"}}
+    sync = Sync(lambda _: {}, controller=controller)
+    sync.hooks.rules = lambda _: RULES
+    sync.follower.selected = FOUND
+    return sync
+
+
+async def test_related_objects_are_followed_and_shown():
+    sync = customized()
+
+    await sync.run()
+
+    [request] = sync.follower.told
+    assert request.interests == (Interest(resource=CONFIG_MAPS.id, where=InNamespace("default"), names=frozenset({"shared"})),)
+    assert sync.hooks.requests[0]["related"] == {"ConfigMap.v1": {"shared": SHARED}}
+
+
+async def test_customize_is_not_asked_again_while_it_would_be_shown_the_same():
+    sync = customized()
+    await sync.run()
+    sync.related = replace(FOUND, fingerprint=sync.follower.told[0].fingerprint)
+    await sync.run()
+    asked = len(sync.hooks.customized)
+    sync.related = replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)
+
+    await sync.run()
+
+    assert len(sync.hooks.customized) == asked
+    assert sync.hooks.requests[-1]["related"] == {"ConfigMap.v1": {"shared": SHARED}}
+
+
+async def test_changed_label_of_the_parent_has_customize_asked_again():
+    sync = customized()
+    await sync.run()
+    await sync.run()
+    sync.related = replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)
+    parent = sync.parent
+    unstructured.metadata(parent)["labels"] = {"new": "label"}
+    await sync.api.replace(sync.observe().observation.parent_resource, parent)
+    before = len(sync.hooks.customized)
+
+    await sync.run()
+
+    assert len(sync.hooks.customized) == before + 1
+
+
+async def test_resource_that_nobody_serves_is_told_and_nothing_is_deleted():
+    sync = customized()
+    sync.api.put(CONFIG_MAPS, stored(config_map("a"), owner=sync.parent))
+    sync.follower.selected = Related(fingerprint="", unknown=[SECRETS])
+
+    report = await sync.run()
+
+    assert (report.result, report.reason) == ("retry", "RelatedUnknown")
+    assert "v1/secrets" in sync.recorder.told[0][2]
+    assert (list(sync.children), sync.hooks.requests) == (["a"], [])
+
+
+async def test_watch_that_has_not_synced_is_waited_for_quietly():
+    sync = customized()
+    sync.follower.selected = Related(fingerprint="", waiting=[SECRETS])
+
+    report = await sync.run()
+
+    assert (report.result, report.reason, sync.recorder.told) == ("retry", "Unavailable", [])
+
+
+async def test_garbage_from_customize_deletes_nothing():
+    sync = customized()
+    sync.api.put(CONFIG_MAPS, stored(config_map("a"), owner=sync.parent))
+    sync.hooks.rules = lambda _: {"relatedResources": [{"apiVersion": "v1"}]}
+
+    report = await sync.run()
+
+    assert (report.result, report.reason) == ("retry", "InvalidAnswer")
+    assert (list(sync.children), sync.follower.told) == (["a"], [])
