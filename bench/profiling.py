@@ -5,7 +5,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from metaloop.devkit.stack import Service
@@ -32,7 +32,8 @@ async def sampled(services: Sequence[Service], *, into: Path | None) -> AsyncIte
         yield
     finally:
         for sampler in samplers:
-            sampler.send_signal(signal.SIGINT)
+            with suppress(ProcessLookupError):  # it ends by itself when its service does
+                sampler.send_signal(signal.SIGINT)
             await sampler.wait()
 
 

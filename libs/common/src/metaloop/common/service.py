@@ -35,6 +35,9 @@ DRAIN_SECONDS = 6.0
 LIFE_AFTER_SIGNAL_SECONDS = 7.5
 """After that the process ends itself, done or not: Kubernetes and our own tools wait little longer."""
 _CLOSE_SECONDS = 1
+_COLLECTIONS = (20_000, 20, 50)
+"""A request makes a few hundred objects that live for milliseconds: by default the collector would run for every second one of them, at 15 % of
+the hook gateway's time, and find next to nothing."""
 _KEEP_ALIVE_SECONDS = 75
 
 log = get_logger()
@@ -148,6 +151,7 @@ async def _serve(name: str, listener: Listener, build: Build) -> None:
 
 
 async def _live(service: Service, build: Build, start_clock: Callable[[], None]) -> None:
+    gc.set_threshold(*_COLLECTIONS)
     async with build(service):
         gc.freeze()  # what is here now stays: no collection needs to look at it again
         try:
