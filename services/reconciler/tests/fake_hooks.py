@@ -1,6 +1,6 @@
 """Hooks that are functions of this process; what they are sent and answer goes through the real wire."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ from metaloop.reconciler.core.flavours import flavour_of
 from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.related import interests_in
 from metaloop.reconciler.core.request import Asked, customize_request, sync_request
+from metaloop.reconciler.core.revision import Revision
 from metaloop.reconciler.ports import Slot
 
 
@@ -29,16 +30,17 @@ class FakeHooks:
     requests: list[JsonObject] = field(default_factory=list)
     customized: list[JsonObject] = field(default_factory=list)
 
-    async def desired(self, observed: Observed, shown: Shown, *, slot: Slot) -> Answer:
-        """What the function answers."""
+    async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: Slot) -> list[Answer]:
+        """What the function answers for each revision."""
         wording = flavour_of(observed.controller.id).wording
         finalizing = hook_to_ask(observed).name == "finalize"
         asked = Asked(controller=Fragment(dumps(observed.controller.raw)), wording=wording, finalizing=finalizing)
-        request = loads(sync_request(observed, shown, asked=asked))
-        self.requests.append(request)
+        requests = [loads(sync_request(replace(observed, parent=each.parent), shown, asked=asked)) for each in live]
+        self.requests += requests
         async with slot.waiting():
-            answered = self.answer(request)
-        return sync_answer(answered if isinstance(answered, bytes) else dumps(answered), is_strict=False, wording=wording)
+            answers = [self.answer(request) for request in requests]
+        bodies = [answer if isinstance(answer, bytes) else dumps(answer) for answer in answers]
+        return [sync_answer(body, is_strict=False, wording=wording) for body in bodies]
 
     async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
         """What the rules ask to follow."""

@@ -1,5 +1,6 @@
 """A hook gateway that answers as a test says: a real HTTP server on loopback, speaking the real wire."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from metaloop.common.hooks import call
+from metaloop.common.json import dumps
 
 
 @dataclass
@@ -16,6 +18,10 @@ class GatewayServer:
     verdict: call.Verdict = field(default_factory=lambda: call.Accepted(body=b"{}"))
     status: int = 200
     breaks_off: bool = False
+    echoes: bool = False
+    """Whether the answer's status names the revision that was asked about."""
+    meeting: asyncio.Barrier | None = None
+    """Where calls wait for one another before any is answered."""
     url: str = ""
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -29,6 +35,10 @@ class GatewayServer:
             request.transport.abort()
         if self.status != 200:
             return web.Response(status=self.status, text="go away")
+        if self.meeting is not None:
+            await self.meeting.wait()
+        if self.echoes:
+            self.verdict = call.Accepted(body=dumps({"status": {"revision": request.headers[call.REVISION_HEADER]}}))
         name, body = call.verdict_to_wire(self.verdict)
         return web.Response(headers={call.VERDICT_HEADER: name}, body=body)
 

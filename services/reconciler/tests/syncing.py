@@ -11,15 +11,38 @@ from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation, ObservedGroup, Related
 from metaloop.common.report import SyncReport
 from metaloop.reconciler.apply import Applier
+from metaloop.reconciler.guards import Guards
 from metaloop.reconciler.parent import ParentWriter
+from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.serverside import ServerSide
 from metaloop.reconciler.sync import Syncer
+
+
+def a_syncer(
+    api: FakeApi, hooks: FakeHooks, recorder: FakeRecorder, *, follower: FakeFollower | None = None, guards: Guards | None = None
+) -> Syncer:
+    """All stages of a sync over these fakes."""
+    return Syncer(
+        applier=Applier(api, width=2, server_side=ServerSide(api=api, recorder=recorder, field_manager="metacontroller")),
+        hooks=hooks,
+        parents=ParentWriter(api),
+        revisions=RevisionWriter(api),
+        follower=follower or FakeFollower(),
+        recorder=recorder,
+        guards=guards or Guards(),
+    )
 
 
 class Sync:
     """A cluster with one parent, a hook, and a watcher whose cache is always current."""
 
     def __init__(
-        self, hook: Callable[[JsonObject], JsonObject | bytes], *, parent: JsonObject | None = None, controller: JsonObject | None = None
+        self,
+        hook: Callable[[JsonObject], JsonObject | bytes],
+        *,
+        parent: JsonObject | None = None,
+        controller: JsonObject | None = None,
+        guards: Guards | None = None,
     ) -> None:
         self.api = FakeApi()
         self.hooks = FakeHooks(hook)
@@ -28,13 +51,7 @@ class Sync:
         self.related: Related | None = None
         self.api.put(THINGS, parent or a_parent())
         self.follower = FakeFollower()
-        self._syncer = Syncer(
-            applier=Applier(self.api, width=2),
-            hooks=self.hooks,
-            parents=ParentWriter(self.api),
-            follower=self.follower,
-            recorder=self.recorder,
-        )
+        self._syncer = a_syncer(self.api, self.hooks, self.recorder, follower=self.follower, guards=guards)
 
     @property
     def parent(self) -> JsonObject:

@@ -1,5 +1,6 @@
 """The call to the hook gateway, over real HTTP: what it is sent, and what its verdicts come to."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,6 +17,7 @@ from metaloop.common.objects import unstructured
 from metaloop.reconciler.app import gateway_session
 from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.parent import selector_of
+from metaloop.reconciler.core.revision import Revision, only_present
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook import HookCaller
 from metaloop.reconciler.settings import Settings
@@ -43,7 +45,9 @@ def world(controller: JsonObject) -> Observed:
 
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
     """What the hook of a controller answers."""
-    return await hooks.desired(world(controller or a_controller()), Shown(children=()), slot=OpenSlot())
+    seen = world(controller or a_controller())
+    [answer] = await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=OpenSlot())
+    return answer
 
 
 async def test_call_says_whom_to_ask_and_for_whom(gateway: GatewayServer, hooks: HookCaller):
@@ -157,8 +161,51 @@ async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hoo
     slots.on_room = lambda: lent.append(slots.waiting)
 
     async with slots.new() as slot:
-        await hooks.desired(world(a_controller()), Shown(children=()), slot=slot)
+        seen = world(a_controller())
+        await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=slot)
 
         assert lent == [1]
         assert slots.waiting == 0
     assert len(gateway.bodies) == 1
+
+
+def two_revisions() -> list[Revision]:
+    """The latest and an older revision of a parent."""
+    return [
+        Revision(name=name, patch={}, parent=a_parent(spec={"text": text}), claims=frozenset(), stored=None)
+        for name, text in (("things-2", "new"), ("things-1", "old"))
+    ]
+
+
+async def test_every_revision_is_asked_about_at_once(gateway: GatewayServer, hooks: HookCaller):
+    """Neither call is answered before both are there."""
+    gateway.meeting = asyncio.Barrier(2)
+
+    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+    assert len(answers) == 2
+    asked = {
+        headers[call.REVISION_HEADER]: loads(body)["parent"]["spec"] for headers, body in zip(gateway.headers, gateway.bodies, strict=True)
+    }
+    assert asked == {"things-2": {"text": "new"}, "things-1": {"text": "old"}}
+
+
+async def test_answers_stand_in_the_order_of_their_revisions(gateway: GatewayServer, hooks: HookCaller):
+    gateway.echoes = True
+
+    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+    assert [answer.status for answer in answers] == [{"revision": "things-2"}, {"revision": "things-1"}]
+
+
+async def test_a_revision_without_an_answer_leaves_all_without_one(gateway: GatewayServer, hooks: HookCaller):
+    gateway.status = 503
+
+    with pytest.raises(Unavailable, match="503"):
+        await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+
+async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    assert gateway.headers[0][call.REVISION_HEADER] == ""

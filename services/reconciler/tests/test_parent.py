@@ -1,5 +1,6 @@
 """Writing a parent: with the version that was observed, and what comes after a conflict."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from worlds import THINGS, a_parent, group, observed
 from metaloop.common.errors import Conflict, LeaseLost
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.report import Write
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.core.status import next_status, with_status
@@ -126,3 +128,31 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
     assert edited.write is not None
     assert edited.write.is_deletion
     assert api.all_of(THINGS) == []
+
+
+async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_changes():
+    """The API server drops what a status may not have, so that it differs from the answered one for ever."""
+    api = DroppingApi()
+    writer, seen = ParentWriter(api), world(api, status=STORED)
+
+    def edit(parent: JsonObject) -> JsonObject | None:
+        return with_status(parent, {**STORED, "unknown": 1})
+
+    for _ in range(3):
+        await writer.edit(seen, edit, lease=FakeLease(), subresource="status")
+    assert dict(api.requests) == {"replace status": 1}
+
+    changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "spec": {}}))
+    await writer.edit(changed, edit, lease=FakeLease(), subresource="status")
+
+    assert dict(api.requests) == {"replace status": 2}
+
+
+class DroppingApi(FakeApi):
+    """Drops the status field `unknown`, as a schema without it does."""
+
+    async def replace(
+        self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        status = {key: value for key, value in unstructured.child_object(obj, "status").items() if key != "unknown"}
+        return await super().replace(info, {**obj, "status": status}, subresource, params=params)

@@ -36,7 +36,15 @@ def test_a_verdict_survives_the_wire(verdict: Verdict):
 
 @pytest.mark.parametrize(
     ("name", "body"),
-    [("", b"<html>"), ("fine", b"{}"), ("rejected", b"<html>"), ("rejected", b"[]"), ("rejected", b"{}"), ("throttled", b"null"), ("throttled", b'{"reason":"","message":"","afterSeconds":"x"}')],
+    [
+        ("", b"<html>"),
+        ("fine", b"{}"),
+        ("rejected", b"<html>"),
+        ("rejected", b"[]"),
+        ("rejected", b"{}"),
+        ("throttled", b"null"),
+        ("throttled", b'{"reason":"","message":"","afterSeconds":"x"}'),
+    ],
 )
 def test_an_answer_without_verdict_is_somebody_elses(name: str, body: bytes):
     with pytest.raises(Unavailable, match="without a verdict"):

@@ -1,6 +1,7 @@
 """Ways into a real cluster, as kubeconfigs describe them."""
 
 import base64
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.credentials import Credentials
 from metaloop.common.kube.errors import InvalidKubeconfig, Unanswered, Unauthorized
+from metaloop.common.kube.login import login_of_kubeconfig, login_of_pod
 from metaloop.devkit.controlplane import ControlPlane
 
 Write = Callable[[dict[str, object], dict[str, object]], str]
@@ -150,3 +152,32 @@ async def test_the_environment_names_the_kubeconfig_where_nobody_else_does(write
     credentials = await Credentials.read()
 
     assert credentials.identity.server_url == "http://cluster.example:8080"
+
+
+def test_a_pods_account_is_read_from_its_files(tmp_path: Path):
+    (tmp_path / "token").write_text("secret\n")
+    (tmp_path / "ca.crt").write_text("PEM")
+
+    login = login_of_pod(tmp_path, {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
+
+    assert (login.server_url, login.authorization, login.authority) == ("https://[fd00::1]:443", "Bearer secret", "PEM")
+    assert "secret" not in repr(login)
+
+
+@pytest.mark.parametrize(
+    "user", [{"exec": {}}, {"auth-provider": {}}, {"username": "me", "password": "x"}, {"token": "a", "tokenFile": "b"}]
+)
+def test_a_kubeconfig_that_takes_more_than_reading_is_left_to_the_official_loader(write_kubeconfig: Write, user: dict[str, object]):
+    assert login_of_kubeconfig(Path(write_kubeconfig({"server": "https://127.0.0.1:1"}, user))) is None
+
+
+def test_what_a_plain_kubeconfig_takes_is_nothing_but_reading(tmp_path: Path, write_kubeconfig: Write):
+    path = write_kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "a"})
+    script = (
+        "import asyncio, sys\n"
+        "from metaloop.common.kube.credentials import Credentials\n"
+        f"asyncio.run(Credentials.read({path!r}))\n"
+        "sys.exit('kubernetes' in sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -74,7 +74,7 @@ class Cluster:
         self.condition = rollout.condition
         done: list[ChildAction] = []
         try:
-            self._write((*rollout.revisions.writes, *rollout.revisions.deletions), lease, done=[])
+            self._write(rollout.revisions, lease, done=[])
             self._write(tuple(plan), lease, done=done)
         except LeaseLost:
             pass
@@ -113,19 +113,22 @@ class Rollouts(RuleBasedStateMachine):
     def change_the_template(self, text: str) -> None:
         self.cluster.change(template={"text": text})
 
-    @rule(names=st.lists(st.sampled_from("abcde"), unique=True, max_size=5))
-    def change_which_children_there_are(self, names: list[str]) -> None:
-        self.cluster.change(names=names)
-        self.moving &= {*names}
-        self.hurt |= {*names} - {*self.cluster.gadgets}
+    @rule(name=st.sampled_from(NAMES))
+    def add_or_remove_a_child(self, name: str) -> None:
+        wanted = self._wanted()
+        self.cluster.change(names=sorted(wanted ^ {name}))
+        if name in wanted:
+            self.moving.discard(name)
+        elif name not in self.cluster.gadgets:
+            self.hurt.add(name)
 
-    @rule(name=st.sampled_from("abcde"))
+    @rule(name=st.sampled_from(NAMES))
     def delete_a_child(self, name: str) -> None:
         if name in self.cluster.gadgets:
             self.cluster.remove(self.cluster.gadgets[name])
             self.hurt.add(name)
 
-    @rule(name=st.sampled_from("abcde"))
+    @rule(name=st.sampled_from(NAMES))
     def break_a_child(self, name: str) -> None:
         if name in self.cluster.gadgets:
             self.cluster.set_status(name, {"conditions": [{"type": "Ready", "status": "False"}]})
@@ -136,7 +139,7 @@ class Rollouts(RuleBasedStateMachine):
         for revision in self.cluster.revisions[index : index + 1]:
             self.cluster.remove(revision)
 
-    @rule(name=st.sampled_from("abcde"))
+    @rule(name=st.sampled_from(NAMES))
     def a_child_gets_well(self, name: str) -> None:
         self._heal([name])
 
@@ -146,6 +149,13 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule()
     def sync(self) -> None:
+        self._sync(FakeLease())
+
+    @rule(steps=st.integers(1, 3))
+    def some_steps_of_a_rollout_in_which_all_goes_well(self, steps: int) -> None:
+        for _ in range(steps):
+            self._sync(FakeLease())
+            self._heal(self.cluster.gadgets)
         self._sync(FakeLease())
 
     @invariant()
@@ -214,5 +224,5 @@ def _is_well(gadget: JsonObject) -> bool:
 
 
 TestRollouts = Rollouts.TestCase
-TestRollouts.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRollouts.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
 TestRollouts = pytest.mark.timeout(120)(TestRollouts)

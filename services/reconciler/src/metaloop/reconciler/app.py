@@ -13,10 +13,15 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
 from metaloop.reconciler.apply import Applier
+from metaloop.reconciler.guards import Guards
 from metaloop.reconciler.hook import HookCaller
 from metaloop.reconciler.parent import ParentWriter
 from metaloop.reconciler.related import BusFollower
+from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.schemas import Schemas
+from metaloop.reconciler.serverside import ServerSide
 from metaloop.reconciler.settings import Settings
+from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Syncer
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
@@ -37,8 +42,21 @@ def build_from(settings: Settings) -> Build:
             EventRecorder.running(kube) as recorder,
         ):
             hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
-            applier = Applier(kube, width=settings.child_writes)
-            syncer = Syncer(applier=applier, hooks=hooks, parents=ParentWriter(kube), follower=BusFollower(bus), recorder=recorder)
+            server_side = ServerSide(api=kube, recorder=recorder, field_manager=settings.field_manager)
+            applier = Applier(kube, width=settings.child_writes, server_side=server_side)
+            schemas = Schemas(kube)
+            service.run("schemas", schemas.run)
+            strategies = Strategies(schemas=schemas, default=settings.apply_strategy)
+            syncer = Syncer(
+                applier=applier,
+                hooks=hooks,
+                parents=ParentWriter(kube),
+                revisions=RevisionWriter(kube),
+                follower=BusFollower(bus),
+                recorder=recorder,
+                strategies=strategies,
+                guards=Guards(limits=settings.deletion_limits),
+            )
             _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
             yield
 

@@ -15,9 +15,24 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import Write
 from metaloop.reconciler.core.claim import why_taken
-from metaloop.reconciler.core.model import Action, Adopt, ClaimAction, CreateChild, DeleteChild, Observed, Plan, Release, UpdateChild
+from metaloop.reconciler.core.model import (
+    Action,
+    Adopt,
+    ApplyChild,
+    ClaimAction,
+    CreateChild,
+    DeleteChild,
+    Observed,
+    Plan,
+    RecreateChild,
+    Release,
+    UpdateChild,
+)
 from metaloop.reconciler.errors import Failure, NameTaken
+from metaloop.reconciler.futile import FutileWrites
 from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.recreate import Recreation
+from metaloop.reconciler.serverside import ServerSide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +61,14 @@ class Effects:
         groups: dict[ResourceId, list[JsonObject]] = {}
         for done in self.done:
             if isinstance(done.action, Adopt) and done.written is not None:
-                groups.setdefault(done.action.info.id, []).append(done.written)
+                groups.setdefault(done.action.info.id, []).append(_as_watched(done.written))
         return groups
+
+
+def _as_watched(obj: JsonObject) -> JsonObject:
+    """`obj` as the watcher would have shown it."""
+    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}
+    return {**obj, "metadata": metadata}
 
 
 def write_of(action: Action, written: JsonObject) -> Write:
@@ -64,9 +85,12 @@ def write_of(action: Action, written: JsonObject) -> Write:
 class Applier:
     """Writes the children of any parent; `width` is how many of one parent's go out at once."""
 
-    def __init__(self, api: Api, *, width: int) -> None:
+    def __init__(self, api: Api, *, width: int, server_side: ServerSide) -> None:
         self._api = api
         self._width = width
+        self._server_side = server_side
+        self._recreation = Recreation(api=api, server_side=server_side)
+        self._futile = FutileWrites()
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
@@ -77,7 +101,8 @@ class Applier:
     async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Deletes, then creates and updates."""
         deleted = await self._all(plan.deletions, observed=observed, lease=lease)
-        written = await self._all(plan.writes, observed=observed, lease=lease)
+        worthwhile = [write for write in plan.writes if isinstance(write, CreateChild) or not self._futile.has(write)]
+        written = await self._all(worthwhile, observed=observed, lease=lease)
         return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
 
     async def _all(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> Effects:
@@ -104,30 +129,46 @@ class Applier:
     async def _one(self, action: Action, *, observed: Observed, lease: LeaseGuard) -> Done | Failure:
         try:
             lease.check()
-            return Done(action=action, written=await self._write(action, observed))
+            return await self._done(action, observed)
         except MetaloopError as error:
             return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error)
+
+    async def _done(self, action: Action, observed: Observed) -> Done:
+        if isinstance(action, RecreateChild) and await self._recreation.is_needed(action):
+            deletion = DeleteChild(info=action.info, obj=action.observed, reason=action.reason, successor=action.desired)
+            version = unstructured.resource_version(action.observed)
+            return Done(action=deletion, written=await self._recreation.delete(deletion, resource_version=version))
+        written = await self._write(action, observed)
+        if written is not None and isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
+            self._futile.learn(action, written)
+        return Done(action=action, written=written)
 
     async def _write(self, action: Action, observed: Observed) -> JsonObject | None:
         match action:
             case CreateChild():
                 return await self._create(action, observed)
-            case UpdateChild() | Adopt():
+            case ApplyChild(observed=None):
+                return await self._create(action, observed)
+            case ApplyChild() | RecreateChild(is_applied=True):
+                return await self._server_side.update(action, observed.parent)
+            case UpdateChild() | RecreateChild() | Adopt():
                 return await self._replace(action)
             case Release():
                 return await self._release(action)
             case DeleteChild():
-                return await self._delete(action)
+                return await self._recreation.delete(action)
             case _:
                 assert_never(action)
 
-    async def _create(self, action: CreateChild, observed: Observed) -> JsonObject:
+    async def _create(self, action: CreateChild | ApplyChild, observed: Observed) -> JsonObject:
         try:
+            if isinstance(action, ApplyChild):
+                return await self._server_side.create(action)
             return await self._api.create(action.info, action.obj)
         except AlreadyExists as error:
             raise await self._why_it_is_taken(action, observed) from error
 
-    async def _why_it_is_taken(self, action: CreateChild, observed: Observed) -> Conflict | NameTaken:
+    async def _why_it_is_taken(self, action: CreateChild | ApplyChild, observed: Observed) -> Conflict | NameTaken:
         """A Conflict where what took the name is ours, going, or ours to adopt, so that looking again mends it; NameTaken otherwise."""
         space, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
         try:
@@ -136,7 +177,7 @@ class Applier:
             return Conflict("it was there, and is gone again")
         return why_taken(live, wanted=action.obj, observed=observed)
 
-    async def _replace(self, action: UpdateChild | Adopt) -> JsonObject:
+    async def _replace(self, action: UpdateChild | RecreateChild | Adopt) -> JsonObject:
         try:
             return await self._api.replace(action.info, action.obj)
         except NotFound as error:
@@ -148,14 +189,6 @@ class Applier:
         except NotFound:
             return None
 
-    async def _delete(self, action: DeleteChild) -> JsonObject | None:
-        obj = action.obj
-        try:
-            await self._api.delete(action.info, unstructured.namespace(obj), unstructured.name(obj), uid=unstructured.uid(obj))
-        except NotFound:
-            return None
-        return obj
-
     async def _refuse_if_going(self, observed: Observed) -> None:
         try:
             live = await self._api.get(observed.info, observed.namespace, observed.name)
@@ -165,4 +198,12 @@ class Applier:
             raise Conflict("the parent was deleted or replaced meanwhile: it adopts nothing any more")
 
 
-_VERBS: dict[type[Action], str] = {CreateChild: "create", UpdateChild: "update", DeleteChild: "delete", Adopt: "adopt", Release: "release"}
+_VERBS: dict[type[Action], str] = {
+    CreateChild: "create",
+    UpdateChild: "update",
+    ApplyChild: "apply",
+    RecreateChild: "recreate",
+    DeleteChild: "delete",
+    Adopt: "adopt",
+    Release: "release",
+}

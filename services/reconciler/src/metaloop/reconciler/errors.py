@@ -7,6 +7,7 @@ MetaloopError
     ├── HookFailed           the webhook's fault, or its network's: no usable answer this time
     ├── RelatedUnknown       the customize hook asks for a resource that nobody serves
     ├── NameTaken            a desired child's name belongs to an object that is not ours to touch
+    ├── DeletionHeldBack     an answer deletes more than a guard lets pass unconfirmed
     └── WritesFailed         some writes failed that don't depend on each other; the rest was done
 
 What each of them means for the job stands in one table, `core/outcome.py`.
@@ -51,6 +52,10 @@ class RelatedUnknown(SyncError):
 
 class NameTaken(SyncError):
     """A child can't be created: an object of that name exists, and it is not this parent's."""
+
+
+class DeletionHeldBack(SyncError):
+    """An answer deletes more than a guard lets pass; the message says what, and how it is confirmed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.reconciler.core.model import Outcome
+from metaloop.reconciler.errors import DeletionHeldBack
 from metaloop.reconciler.ports import Recorder
 
 _log = get_logger()
@@ -34,7 +36,11 @@ def tell(sync: FinishedSync, recorder: Recorder) -> None:
     _count(sync)
     _log_line(sync)
     if sync.outcome.audience == "parent":
-        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
+        recorder.record(sync.parent, "Warning", _REASONS.get(sync.outcome.reason, "SyncError"), f"Sync error: {sync.outcome.message}")
+
+
+_REASONS: Final = {DeletionHeldBack.__name__: "DeletionHeldBack"}
+"""The reasons that people can tell events apart by, of those failures that wait for somebody to say yes."""
 
 
 def _count(sync: FinishedSync) -> None:

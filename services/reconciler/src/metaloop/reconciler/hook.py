@@ -1,6 +1,8 @@
 """Asks hookgateway what a parent desires."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import aiohttp
@@ -19,6 +21,7 @@ from metaloop.reconciler.core.flavours import flavour_of, parse_controller
 from metaloop.reconciler.core.model import Answer, Controller, Observed, Shown
 from metaloop.reconciler.core.related import interests_in
 from metaloop.reconciler.core.request import Asked, customize_request, sync_request
+from metaloop.reconciler.core.revision import Revision
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.memo import LatestVersions
 from metaloop.reconciler.ports import Slot
@@ -44,30 +47,29 @@ class HookCaller:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._callees = LatestVersions(_callees)
 
-    async def desired(self, observed: Observed, shown: Shown, *, slot: Slot) -> Answer:
-        """What the sync hook, or the finalize hook at its time, answers for a parent; the slot is lent meanwhile."""
+    async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: Slot) -> list[Answer]:
+        """What the sync hook, or the finalize hook at its time, answers for each of a parent's revisions, asked at once; the slot is lent meanwhile."""
         callee = self._callees.of(observed.controller.raw)[hook_to_ask(observed).name]
-        body = await self._answered(callee, sync_request(observed, shown, asked=callee.asked), observed, slot=slot)
-        return sync_answer(body, is_strict=callee.hook.strict, wording=callee.asked.wording)
+        bodies = {each.name: sync_request(replace(observed, parent=each.parent), shown, asked=callee.asked) for each in live}
+        answers = await self._answered(callee, bodies, observed, slot=slot)
+        return [sync_answer(body, is_strict=callee.hook.strict, wording=callee.asked.wording) for body in answers]
 
     async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
         """What the customize hook asks to follow; the slot is lent meanwhile."""
         callee = self._callees.of(observed.controller.raw)["customize"]
-        body = await self._answered(callee, customize_request(observed, controller=callee.asked.controller), observed, slot=slot)
+        request = customize_request(observed, controller=callee.asked.controller)
+        [body] = await self._answered(callee, {"": request}, observed, slot=slot)
         return interests_in(body, observed, version=callee.hook.version, is_strict=callee.hook.strict)
 
-    async def _answered(self, callee: _Callee, body: bytes, observed: Observed, *, slot: Slot) -> bytes:
-        """The body of a hook's response."""
+    async def _answered(self, callee: _Callee, bodies: Mapping[str, bytes], observed: Observed, *, slot: Slot) -> list[bytes]:
+        """The bodies of a hook's responses to these, each of which stands under the name of its revision."""
+        headers = {**self._headers, call.TARGET_HEADER: callee.target, call.PARENT_HEADER: observed.uid}
+        calls = [self._call(body, {**headers, call.REVISION_HEADER: revision}) for revision, body in bodies.items()]
         async with slot.waiting():
-            verdict = await self._call(body, target=callee.target, parent_uid=observed.uid)
-        match verdict:
-            case call.Accepted(body=answer) | call.NotModified(body=answer):
-                return answer
-            case call.Throttled() | call.Rejected():
-                raise _no_answer(callee.hook, verdict)
+            verdicts = await _at_once(calls)
+        return [_answer_in(verdict, callee.hook) for verdict in verdicts]
 
-    async def _call(self, body: bytes, *, target: str, parent_uid: str) -> call.Verdict:
-        headers = {**self._headers, call.TARGET_HEADER: target, call.PARENT_HEADER: parent_uid, call.REVISION_HEADER: ""}
+    async def _call(self, body: bytes, headers: dict[str, str]) -> call.Verdict:
         try:
             with span("call hook") as spanned:
                 if spanned.traceparent:
@@ -101,13 +103,27 @@ def _callee(hook: Hook, controller: Controller, shown: Fragment) -> _Callee:
     return _Callee(hook=hook, target=call.target_header(target), asked=asked)
 
 
-def _no_answer(hook: Hook, verdict: call.Throttled | call.Rejected) -> HookThrottled | HookFailed:
-    """The end of a sync whose hook didn't answer, in the gateway's words."""
+async def _at_once(calls: Sequence[Coroutine[None, None, call.Verdict]]) -> list[call.Verdict]:
+    """The verdicts of all calls, in their order; the first that raises cancels the others."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in calls]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]
+
+
+def _answer_in(verdict: call.Verdict, hook: Hook) -> bytes:
+    """The answer that a verdict carries. Raises what ends a sync whose hook didn't answer, in the gateway's words."""
     match verdict:
+        case call.Accepted(body=answer) | call.NotModified(body=answer):
+            return answer
         case call.Throttled(after_seconds=after, reason=reason, message=message):
-            return HookThrottled(after, reason=reason, message=f"{hook.name} hook: {message}")
+            raise HookThrottled(after, reason=reason, message=f"{hook.name} hook: {message}")
         case call.Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within):
-            return HookFailed(hook=hook.name, reason=reason, message=message, retryable=retryable, again_within_seconds=within)
+            raise HookFailed(hook=hook.name, reason=reason, message=message, retryable=retryable, again_within_seconds=within)
 
 
 def _gateway_error(status: int, body: bytes) -> InvalidSpec | Unavailable:

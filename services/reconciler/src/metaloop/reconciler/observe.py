@@ -27,6 +27,7 @@ class Observer:
             groups=_groups(controller, observation),
             revisions=tuple(observation.revisions),
             related=observation.related,
+            managed={uid: entry for group in observation.children for uid, entry in group.managed.items()},
         )
         return observed if flavour_of(controller.id).is_selected(observed) else replace(observed, is_selected=False)
 

@@ -1,5 +1,6 @@
 """What the stages need from outside: the API server, events, hooks, and the lease and CPU slot of the worker they run for."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -9,6 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Related
 from metaloop.reconciler.core.model import Answer, Observed, Shown
+from metaloop.reconciler.core.revision import Revision
 
 
 class Api(Protocol):
@@ -18,16 +20,24 @@ class Api(Protocol):
         """The live object."""
         ...
 
-    async def create(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+    async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Mapping[str, str] | None = None) -> JsonObject:
         """Creates `obj`."""
         ...
 
-    async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "") -> JsonObject:
+    async def replace(
+        self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
+    ) -> JsonObject:
         """Replaces the object, or only its subresource, if it still has `obj`'s UID and resourceVersion."""
         ...
 
-    async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str) -> object:
-        """Asks for deletion in the background, if the object still has this UID."""
+    async def patch(  # noqa: PLR0913, PLR0917 - which object, what, and how
+        self, info: ResourceInfo, namespace: str, name: str, body: bytes, content_type: str, params: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        """Patches the object; an apply patch creates it where it isn't there."""
+        ...
+
+    async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str, resource_version: str = "") -> object:
+        """Asks for deletion in the background, if the object still has this UID, and this resourceVersion where one is given."""
         ...
 
 
@@ -42,8 +52,8 @@ class Recorder(Protocol):
 class Hooks(Protocol):
     """The hooks of all controllers. A call raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of a sync."""
 
-    async def desired(self, observed: Observed, shown: Shown, *, slot: "Slot") -> Answer:
-        """What the sync hook, or the finalize hook at its time, answers for a parent; the slot is lent meanwhile."""
+    async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: "Slot") -> list[Answer]:
+        """What the sync hook, or the finalize hook at its time, answers for each of a parent's revisions, asked at once; the slot is lent meanwhile."""
         ...
 
     async def interests(self, observed: Observed, *, slot: "Slot") -> tuple[Interest, ...]:

@@ -2,47 +2,57 @@
 
 One sync of one parent. It starts from what the watcher observed, never from why it was woken, and each of its stages may be its last:
 
-    observe    what is the parent, and what may be its children?      a controller that can't be served ends it
+    observe    what is the parent, and what may be its children?      a controller that can't be served ends it, and so does a pause
     finalizer  shall we have a chance to clean up?                    written before anything that may need cleaning up
     claim      adopt orphans that match, release what doesn't         a parent that can't be served, and any failure, ends it
     related    what else does the hook want to be shown?              what isn't there to be shown yet ends it
     ask        what does the hook desire?                             no usable answer ends it, with nothing deleted
     plan       which actions lead from what is to what is desired?    an answer that doesn't fit its controller ends it, with nothing written
+    revise     write down which child follows which revision          only where children roll; any failure ends it, with no child touched
+    guard      does the answer delete more than it may unconfirmed?   such deletions are held back, the rest goes on
     apply      delete, then create and update                         failures are collected
     parent     its status, its metadata, our finalizer's end          written even when a child failed; the finalizer only leaves when none did
     report     done, again, throttled or rejected                     always
 
-What kinds of controllers do differently stands in their `Flavour`.
-
-To come: revisions and rollout between the hook and the plan.
+What kinds of controllers do differently stands in their `Flavour`. Where children roll, revisions are claimed as children are, and the hook is asked about each
+live one of them.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 
+from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
-from metaloop.common.errors import LeaseLost, MetaloopError
+from metaloop.common.errors import LeaseLost, MetaloopError, Refused
 from metaloop.common.json import JsonObject
 from metaloop.common.observation import Granted, ObservedGroup
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.apply import Applier, Effects
-from metaloop.reconciler.core.claim import Claims, with_adopted
+from metaloop.reconciler.core.claim import Claims, claims_of, with_adopted
+from metaloop.reconciler.core.decision import decision_of
 from metaloop.reconciler.core.edits import edits_of
-from metaloop.reconciler.core.finalize import is_ours, manages_children, with_finalizer
+from metaloop.reconciler.core.finalize import is_ours, with_finalizer
 from metaloop.reconciler.core.flavours import flavour_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, Shown
 from metaloop.reconciler.core.outcome import outcome_of
-from metaloop.reconciler.core.plan import plan_of
+from metaloop.reconciler.core.pause import TOLD, has_room_for_it, is_at_rest, says_paused, with_pause
 from metaloop.reconciler.core.related import bound_to, fingerprint_of, refuse_out_of_reach, shown_of
-from metaloop.reconciler.core.validate import desired_children
+from metaloop.reconciler.core.revision import RevisionAction, Revisions, as_owner_of_revisions, is_rolling, only_present, revisions_of
+from metaloop.reconciler.core.rollout import whole_answer
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.events import FinishedSync, tell
+from metaloop.reconciler.guards import Guards
 from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.parent import Edit, ParentWriter
+from metaloop.reconciler.pauses import Pauses
 from metaloop.reconciler.ports import Follower, Hooks, LeaseGuard, Recorder, Slot
+from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.strategies import Strategies
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,9 +86,13 @@ class Syncer:
     applier: Applier
     hooks: Hooks
     parents: ParentWriter
+    revisions: RevisionWriter
     follower: Follower
     recorder: Recorder
     observer: Observer = field(default_factory=Observer)
+    strategies: Strategies = field(default_factory=Strategies)
+    guards: Guards = field(default_factory=Guards)
+    pauses: Pauses = field(default_factory=Pauses)
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
@@ -94,21 +108,52 @@ class Syncer:
         return self._report(granted, turn.journal, failure, seconds=self.clock() - began)
 
     async def _stages(self, granted: Granted, turn: Turn) -> None:
-        observed = await self._finalizer_settled(self.observer.observed(granted.observation), turn)
+        seen = self.observer.observed(granted.observation)
+        if is_at_rest(seen):
+            await self._pause_told(seen, turn)
+            return
+        self.pauses.forget(seen.uid)
+        observed = await self._finalizer_settled(seen, turn)
         if observed is None or not is_ours(observed):
             return
         flavour = flavour_of(observed.controller.id)
         observed = replace(observed, selector=flavour.selector(observed))
+        how = await self.strategies.of(observed)
         children = await self._claimed(flavour.claims(observed), observed, turn)
+        revisions = await self._revisions(observed, turn)
         related = await self._related(observed, granted, turn)
-        answer = await self._answered(observed, Shown(children=children, related=related), turn)
-        plan = Plan()
-        if manages_children(observed, answer):
-            plan = plan_of(observed, children, desired_children(answer, observed, flavour=flavour))
-        failures = await self._applied(plan, observed, turn)
-        failures = [*failures, *await self._parent_settled(answer, observed, turn, is_done=not failures)]
+        answers = await self._answered(observed, revisions, Shown(children=children, related=related), turn)
+        decision = decision_of(observed, children, revisions, answers, how=how)
+        await self._revised(decision.revisions, observed, turn)
+        guarded = self.guards.passed(decision.children, children, observed)
+        failures = await self._applied(guarded.plan, observed, turn)
+        if guarded.held is not None:
+            failures = [*failures, Failure(what="delete children", error=guarded.held)]
+        failures = [*failures, *await self._parent_settled(decision.answer, observed, turn, is_done=not failures)]
         if failures:
             raise WritesFailed(failures)
+
+    async def _pause_told(self, observed: Observed, turn: Turn) -> None:
+        """Says once that a parent is paused; where all parents of its controller are, that is said on the controller."""
+        if not is_paused(observed.parent) or not is_ours(observed):
+            return
+        if says_paused(observed.parent):
+            return
+        may_be_written = has_room_for_it(observed) and self.pauses.has_room(observed.info.id)
+        if (may_be_written and await self._pause_written(observed, turn)) or self.pauses.is_news(observed.uid):
+            self.recorder.record(observed.parent, "Normal", "Paused", f"Paused: {TOLD}")
+
+    async def _pause_written(self, observed: Observed, turn: Turn) -> bool:
+        """Whether the parent's status says now that it is paused."""
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            told = await self._edited("Paused", partial(with_pause, at=at), observed, turn, subresource="status")
+        except Refused:
+            told = observed.parent
+        if told is not None and not says_paused(told):
+            # Its kind has no place for conditions, or for such ones: there is no use in trying it with each of them again.
+            self.pauses.note_roomless(observed.info.id)
+        return told is not None and says_paused(told)
 
     async def _finalizer_settled(self, observed: Observed, turn: Turn) -> Observed | None:
         """The parent with our finalizer, or without it, as its controller wants it; None where there is no such parent any more."""
@@ -143,12 +188,28 @@ class Syncer:
             refuse_out_of_reach(interests, [group.info for group in related.groups], bound_to=bound_to(observed, hook.version))
         return shown_of(related)
 
-    async def _answered(self, observed: Observed, shown: Shown, turn: Turn) -> Answer:
-        answer = await self.hooks.desired(observed, shown, slot=turn.slot)
+    async def _revisions(self, observed: Observed, turn: Turn) -> Revisions:
+        """The revisions that the hook is asked about: where nothing rolls, only the parent as it is."""
+        if not is_rolling(observed):
+            return only_present(observed)
+        owner = as_owner_of_revisions(observed)
+        [own] = await self._claimed(claims_of(owner), owner, turn)
+        return revisions_of(observed, own.objects)
+
+    async def _answered(self, observed: Observed, revisions: Revisions, shown: Shown, turn: Turn) -> list[Answer]:
+        answers = await self.hooks.desired(observed, shown, revisions.live, slot=turn.slot)
         # Whatever comes of the rest: the hook wants to be asked again then.
-        turn.journal.resync_after_seconds = answer.resync_after_seconds
-        turn.journal.unknown_keys = answer.unknown_keys
-        return answer
+        whole = whole_answer(answers)
+        turn.journal.resync_after_seconds = whole.resync_after_seconds
+        turn.journal.unknown_keys = whole.unknown_keys
+        return answers
+
+    async def _revised(self, actions: Sequence[RevisionAction], observed: Observed, turn: Turn) -> None:
+        if not actions:
+            return
+        async for write in self.revisions.carry_out(actions, observed=observed, lease=turn.lease):
+            turn.journal.writes.append(write)
+            turn.journal.actions["Revision"] += 1
 
     async def _applied(self, plan: Plan, observed: Observed, turn: Turn) -> Sequence[Failure]:
         if not plan:

@@ -68,13 +68,16 @@ def is_finalized(observed: Observed, answer: Answer) -> bool:
     return answer.finalized and observed.has_finalizer and is_finalizing(observed)
 
 
-def manages_children(observed: Observed, answer: Answer) -> bool:
-    """Whether the children are to become what the hook desires."""
+def reaches_children(observed: Observed) -> bool:
+    """Whether the children are ours to write, if the hook is not done with the parent."""
     if not observed.is_deleting:
         return True
-    if not observed.has_finalizer or answer.finalized:
-        return False
-    return _COLLECTED.isdisjoint(unstructured.finalizers(observed.parent))
+    return observed.has_finalizer and _COLLECTED.isdisjoint(unstructured.finalizers(observed.parent))
+
+
+def manages_children(observed: Observed, answer: Answer) -> bool:
+    """Whether the children are to become what the hook desires."""
+    return reaches_children(observed) and not (observed.is_deleting and answer.finalized)
 
 
 def is_vanishing(observed: Observed, answer: Answer) -> bool:

@@ -1,31 +1,27 @@
 """What keeps a child from being happy, so that a rollout waits for it."""
 
-from metaloop.common.api.rules import StatusCheck
+from metaloop.common.api.rules import ChildRule, StatusCheck
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.changes import ApplyStrategy
-from metaloop.reconciler.core.model import Controller, DesiredChild
 
 
-def trouble_of(there: JsonObject | None, desired: DesiredChild, *, controller: Controller, how: ApplyStrategy) -> str:
+def trouble_of(there: JsonObject | None, rule: ChildRule) -> str:
     """What is not well with a child, as the end of a sentence that begins with its name; empty where all is well.
 
-    All is well with one that is there to stay, as desired, whose status is of its present generation (where it is updated in place and tells), and that passes
-    all status checks of its rule.
+    All is well with one that is there to stay, whose status is of its present generation (where it is updated in place, and tells), and that passes all
+    status checks of its rule. Whether it is as desired is another question.
     """
     if there is None:
         return "is missing"
     if unstructured.is_deleting(there):
         return "is being deleted"
-    if desired.method != "OnDelete" and how.applied(there, desired).is_changed:
-        return "is not yet as desired"
-    checks = (check for rule in controller.children if rule.resource == desired.info.id for check in rule.status_checks)
-    return _stale_status(there, desired) or next(filter(None, (_failed(check, there) for check in checks)), "")
+    failed = filter(None, (_failed(check, there) for check in rule.status_checks))
+    return _stale_status(there, rule) or next(failed, "")
 
 
-def _stale_status(there: JsonObject, desired: DesiredChild) -> str:
+def _stale_status(there: JsonObject, rule: ChildRule) -> str:
     seen, present = unstructured.integer(unstructured.child_object(there, "status"), "observedGeneration"), unstructured.generation(there)
-    if desired.method != "RollingInPlace" or not 0 < seen < present:
+    if rule.method != "RollingInPlace" or not 0 < seen < present:
         return ""
     return f"has a status of generation {seen}, not yet of {present}"
 

@@ -43,6 +43,11 @@ def new_child(desired: JsonObject, *, parent: JsonObject) -> JsonObject:
     return _annotated(controlled_by(parent, wish), text)
 
 
+def wish_of(desired: JsonObject) -> JsonObject:
+    """What is applied of `desired`."""
+    return _wish_and_text(desired)[0]
+
+
 def controlled_by(parent: JsonObject, wish: JsonObject) -> JsonObject:
     """`wish` with `parent` as its controller, besides the owners that it names itself."""
     references = owner_references(wish)

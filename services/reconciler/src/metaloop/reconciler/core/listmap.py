@@ -30,7 +30,8 @@ CANDIDATES: Final[tuple[Fields, ...]] = (
     ("ip",),
     ("path",),
 )
-_DEFAULTS: Final[Mapping[str, str]] = {"protocol": "TCP"}
+KEY_DEFAULTS: Final[Mapping[str, str]] = {"protocol": "TCP"}
+"""What an element has in a key field that it doesn't mention, where the schema doesn't say."""
 
 
 def key_fields(*versions: Sequence[JsonValue]) -> Fields | None:
@@ -51,7 +52,7 @@ def declared_fields(schema: Schema, *versions: Sequence[JsonValue]) -> Fields | 
     return schema.keys if is_map else None
 
 
-def by_key(version: Sequence[JsonValue], fields: Fields, defaults: Mapping[str, str] = _DEFAULTS) -> dict[Key, JsonObject]:
+def by_key(version: Sequence[JsonValue], fields: Fields, defaults: Mapping[str, str] = KEY_DEFAULTS) -> dict[Key, JsonObject]:
     """The elements of a list-map by their keys, in their order."""
     return {_key(element, fields, defaults): element for element in version if is_object(element)}
 
@@ -61,7 +62,7 @@ def _has(element: JsonValue, field: str) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _are_distinct(version: Sequence[JsonValue], fields: Fields, defaults: Mapping[str, str] = _DEFAULTS) -> bool:
+def _are_distinct(version: Sequence[JsonValue], fields: Fields, defaults: Mapping[str, str] = KEY_DEFAULTS) -> bool:
     return len(version) < 2 or len(by_key(version, fields, defaults)) == len(version)
 
 

@@ -8,9 +8,9 @@ Rules
     2. What was applied last and is desired no longer is removed.
     3. What neither the last answer nor this one speaks of stays as it is observed.
     4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Sets merge element by element.
-       Any other list is replaced whole, except that while the hook's list has not changed and has as many elements as the observed one, element merges
-       with element: what the API server put into them by default is then no difference. Nor is it where nothing is remembered of the list and every
-       element has all that is desired of it. Elements that only a cluster itself appends (`_is_appended`) don't count.
+       Any other list is replaced whole; so is an object that its schema says is atomic. What the API server put into them by default is no difference
+       (see `whole`). Where no schema says that the list is atomic, its elements merge one by one for as long as the hook's list has not changed. Where
+       nothing is remembered of a list, it is enough that every element has all that is desired of it.
     5. A desired null takes back, and wishes for nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
        the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
        Where nothing is observed there is nothing to take back.
@@ -21,10 +21,11 @@ Rules
 
 from typing import Final
 
-from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.reconciler.core.equality import alike, same
 from metaloop.reconciler.core.listmap import Fields, by_key, declared_fields, key_fields
 from metaloop.reconciler.core.schema import PLAIN, Schema
+from metaloop.reconciler.core.whole import is_appended, is_same_whole
 
 NEVER: Final[JsonObject] = {}
 """What was applied last where nothing was."""
@@ -33,6 +34,8 @@ NEVER: Final[JsonObject] = {}
 def merge(observed: JsonValue, last: JsonValue, desired: JsonValue, schema: Schema = PLAIN) -> JsonValue:
     """The value that `desired` makes of `observed`, given what was applied `last`; the very `observed` where nothing changes."""
     if isinstance(desired, dict) and isinstance(observed, dict):
+        if schema.is_atomic and (last is not NEVER or not desired):
+            return observed if is_same_whole(desired, observed, schema) else desired
         return merge_objects(observed, last if isinstance(last, dict) else NEVER, desired, schema)
     if isinstance(desired, list) and isinstance(observed, list):
         return _merge_lists(observed, last, desired, schema)
@@ -78,39 +81,35 @@ def _take_back(observed: JsonValue, last: JsonValue, schema: Schema) -> JsonValu
 
 def _merge_lists(observed: list[JsonValue], last: JsonValue, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     before = last if isinstance(last, list) else []
-    match schema.list_type:
-        case "set":
-            return _merge_sets(observed, before, desired)
-        case "map":
-            fields = declared_fields(schema, observed, before, desired)
-        case "unknown":
-            fields = key_fields(observed, before, desired)
-        case "atomic":
-            fields = None
+    if schema.list_type == "set":
+        return _merge_sets(observed, before, desired)
+    fields = None
+    if schema.list_type == "map":
+        fields = declared_fields(schema, observed, before, desired)
+    elif schema.list_type == "unknown":
+        fields = key_fields(observed, before, desired)
     if fields is not None:
         return _merge_maps(observed, before, desired, fields=fields, schema=schema)
+    return _merge_wholes(observed, last, desired, schema)
+
+
+def _merge_wholes(observed: list[JsonValue], last: JsonValue, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     if same(observed, desired):
         return observed
-    if same(last, desired):
-        return _merge_elements(observed, desired, schema.items)
-    if last is NEVER and _merge_elements(observed, desired, schema.items) is observed:
-        return observed
-    return desired
+    if last is NEVER:
+        return observed if _merge_elements(observed, desired, schema.items) is observed else desired
+    if schema.list_type == "atomic":
+        return observed if is_same_whole(desired, observed, schema) else desired
+    return _merge_elements(observed, desired, schema.items) if same(last, desired) else desired
 
 
 def _merge_elements(observed: list[JsonValue], desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
-    appended = [_is_appended(element, to=desired) for element in observed]
+    appended = [is_appended(element, to=desired) for element in observed]
     if len(observed) - sum(appended) != len(desired):
         return desired
     wanted = iter(desired)
     merged = [each if extra else merge(each, (d := next(wanted)), d, schema) for each, extra in zip(observed, appended, strict=True)]
     return _identical_if_unchanged(merged, observed)
-
-
-def _is_appended(element: JsonValue, *, to: list[JsonValue]) -> bool:
-    """Whether an admission plugin of every cluster added this to a list: the tolerations of node conditions that a Pod gets unless it has its own."""
-    key = element.get("key") if is_object(element) else None
-    return isinstance(key, str) and key.startswith("node.kubernetes.io/") and all(not is_object(d) or d.get("key") != key for d in to)
 
 
 def _merge_sets(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:

@@ -42,6 +42,8 @@ class Observed:
     """Candidates for the ControllerRevisions of the parent."""
     related: Related | None = None
     """What the watcher selected by the interests that it remembers; None where it remembers none."""
+    managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Our entries in the `managedFields` of children that we applied server-side, by their UIDs."""
 
     @property
     def uid(self) -> str:
@@ -125,6 +127,34 @@ class UpdateChild:
     info: ResourceInfo
     obj: JsonObject
     reason: str
+    observed: JsonObject | None = None
+    """What it was made of, where it is worth remembering that the write changed nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyChild:
+    """Have `obj`, all that is desired of a child, applied by the API server: to what was `observed`, or to a child that must not be there yet."""
+
+    info: ResourceInfo
+    obj: JsonObject
+    reason: str
+    observed: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecreateChild:
+    """Delete the child that was `observed`, if the API server says that the update would change it, or that it can't be changed so; else update it.
+
+    `obj` is what the update would write, `desired` what would be created.
+    """
+
+    info: ResourceInfo
+    obj: JsonObject
+    desired: JsonObject
+    reason: str
+    observed: JsonObject
+    is_applied: bool
+    """Whether the update is a server-side apply, rather than a replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +164,8 @@ class DeleteChild:
     info: ResourceInfo
     obj: JsonObject
     reason: str
+    successor: JsonObject | None = None
+    """What is to be created in its place, if anything: where the API server would refuse that, the child stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +187,8 @@ class Release:
 
 
 ClaimAction: TypeAlias = Adopt | Release
-ChildAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
+ChildWrite: TypeAlias = CreateChild | UpdateChild | ApplyChild | RecreateChild
+ChildAction: TypeAlias = ChildWrite | DeleteChild
 Action: TypeAlias = ClaimAction | ChildAction
 
 
@@ -164,7 +197,7 @@ class Plan:
     """What to do to the children. All deletions come before all other writes; within each, order carries no meaning."""
 
     deletions: tuple[DeleteChild, ...] = ()
-    writes: tuple[CreateChild | UpdateChild, ...] = ()
+    writes: tuple[ChildWrite, ...] = ()
 
     def __iter__(self) -> Iterator[ChildAction]:
         """Every action, in order."""

@@ -22,7 +22,7 @@ from metaloop.common.errors import (
 )
 from metaloop.common.report import Result
 from metaloop.reconciler.core.model import Audience, Outcome
-from metaloop.reconciler.errors import HookFailed, HookThrottled, NameTaken, RelatedUnknown, WritesFailed
+from metaloop.reconciler.errors import DeletionHeldBack, HookFailed, HookThrottled, NameTaken, RelatedUnknown, WritesFailed
 
 DONE: Final = Outcome(result="done")
 
@@ -33,6 +33,7 @@ _OUTCOMES: Final[tuple[tuple[type[MetaloopError], Result, Audience], ...]] = (
     (InvalidAnswer, "retry", "parent"),
     (HookFailed, "retry", "parent"),
     (RelatedUnknown, "retry", "parent"),
+    (DeletionHeldBack, "retry", "parent"),
     (NameTaken, "retry", "parent"),
     (Refused, "retry", "parent"),
     (Unavailable, "retry", "log"),

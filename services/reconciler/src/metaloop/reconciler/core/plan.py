@@ -1,7 +1,7 @@
 """One ordered `Plan` from the claimed children and what was desired."""
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -9,6 +9,8 @@ from metaloop.reconciler.core.changes import ApplyStrategy, Change, Current, Dri
 from metaloop.reconciler.core.dynamic import DYNAMIC_APPLY
 from metaloop.reconciler.core.model import ChildAction, ChildGroup, DeleteChild, DesiredChild, Observed, Plan
 from metaloop.reconciler.core.strategy import replacement_of
+
+NO_LONGER_DESIRED: Final = "no longer desired"
 
 
 def plan_of(
@@ -34,6 +36,6 @@ def action_for(change: Change, *, parent: JsonObject, how: ApplyStrategy) -> Chi
             return replacement_of(change, how=how)
         case Unwanted(info=info, observed=observed):
             is_going = unstructured.is_deleting(observed)
-            return None if is_going else DeleteChild(info=info, obj=observed, reason="no longer desired")
+            return None if is_going else DeleteChild(info=info, obj=observed, reason=NO_LONGER_DESIRED)
         case _:
             assert_never(change)

@@ -34,8 +34,9 @@ from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.reconciler.core.equality import same
+from metaloop.reconciler.core.finalize import reaches_children
 from metaloop.reconciler.core.gojson import go_json
-from metaloop.reconciler.core.model import ChildGroup, Observed
+from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
 from metaloop.reconciler.core.parent import GENERATED_LABEL
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
@@ -43,6 +44,8 @@ FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
 
 _LONGEST_PREFIX: Final = 212
 Path: TypeAlias = tuple[str, ...]
+RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
+"""A write to a revision, which is an object like any child."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +77,14 @@ class Revisions:
 
 
 def is_rolling(observed: Observed) -> bool:
-    """Whether the controller has children that roll from revision to revision: a decorator's never do."""
-    return isinstance(observed.controller, CompositeController) and any(group.method in ROLLING_METHODS for group in observed.groups)
+    """Whether the parent has children that we are to roll from revision to revision: a decorator's attachments never do."""
+    is_declared = isinstance(observed.controller, CompositeController) and any(group.method in ROLLING_METHODS for group in observed.groups)
+    return is_declared and reaches_children(observed)
+
+
+def only_present(observed: Observed) -> Revisions:
+    """The parent as it is, of which no revisions are kept."""
+    return Revisions(latest=Revision(name="", patch={}, parent=observed.parent, claims=frozenset(), stored=None), older=(), spent=())
 
 
 def as_owner_of_revisions(observed: Observed) -> Observed:
@@ -176,8 +185,10 @@ def _labels_matching(selector: Selector) -> dict[str, str]:
 
 def _value_for(requirements: Sequence[Requirement]) -> str | None:
     """The first value that all requirements on one key are met by, None being its absence."""
-    named = [value for requirement in requirements if requirement.operator == "In" for value in requirement.values]
-    for value in (None, *named, "", "true"):
+    named = [value for requirement in requirements for value in requirement.values]
+    # The named values may all be forbidden ones; of these more than there are of those, one isn't.
+    others = ["x" * length for length in range(len(named) + 1)]
+    for value in (None, *named, *others):
         labels = {} if value is None else {requirements[0].key: value}
         if all(requirement.matches(labels) for requirement in requirements):
             return value

@@ -16,18 +16,19 @@ Rules
     5. A former child that is missing before its turn comes back as its own revision desires it, for as long as rule 3 holds the rollout.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS, ClaimedChild, children_field, claimed_by
+from metaloop.common.api.rules import ChildRule
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.reconciler.core.changes import ApplyStrategy
 from metaloop.reconciler.core.happiness import trouble_of
-from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, Plan, UpdateChild
-from metaloop.reconciler.core.revision import Revision, new_revision
+from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, UpdateChild
+from metaloop.reconciler.core.revision import Revision, RevisionAction, new_revision
 
 Identity: TypeAlias = tuple[ResourceId, str, str]
 """A child: its resource, namespace and name."""
@@ -50,8 +51,8 @@ class Rollout:
 
     desired: tuple[DesiredChild, ...]
     """All desired children, each as the revision that it follows says."""
-    revisions: Plan
-    """What to write to the revisions before any child is touched."""
+    revisions: tuple[RevisionAction, ...]
+    """What to write to the revisions, in order, before any child is touched: what a child leaves comes after where it goes."""
     condition: JsonObject
 
 
@@ -68,22 +69,32 @@ def rollout_of(
     by_child = {_identity(child.latest): child.desired for child in after}
     return Rollout(
         desired=tuple([by_child.get(_identity(child), child) for child in wishes[0].children]),
-        revisions=_writes(observed, [each.revision for each in wishes], after, spent=spent),
+        revisions=tuple(_writes(observed, [each.revision for each in wishes], after, spent=spent)),
         condition=condition,
     )
 
 
-def whole_answer(answers: Sequence[Answer], condition: JsonObject) -> Answer:
-    """What all live revisions' answers say together, beside their children: the latest's status, the earliest resync, finalized only if all are."""
-    latest = answers[0]
+def whole_answer(answers: Sequence[Answer]) -> Answer:
+    """What all live revisions' answers say together: the latest's status and children, the earliest resync, finalized only if all are."""
+    if len(answers) == 1:
+        return answers[0]
     resyncs = [answer.resync_after_seconds for answer in answers if answer.resync_after_seconds is not None]
     return replace(
-        latest,
-        status=_with_condition(latest.status or {}, condition),
+        answers[0],
         resync_after_seconds=min(resyncs, default=None),
         finalized=all(answer.finalized for answer in answers),
         unknown_keys=tuple(sorted({key for answer in answers for key in answer.unknown_keys})),
     )
+
+
+def with_condition(answer: Answer, condition: JsonObject) -> Answer:
+    """`answer` with the condition in its status, in the place of one that the hook may have given; conditions that are no list are the hook's own affair."""
+    status = answer.status or {}
+    conditions = status.get("conditions")
+    if conditions is not None and not is_array(conditions):
+        return answer
+    others = [each for each in conditions or () if not (is_object(each) and each.get("type") == CONDITION)]
+    return replace(answer, status={**status, "conditions": [*others, condition]})
 
 
 # -- where each child stands ---------------------------------------------------------------------------------------------------------
@@ -116,14 +127,16 @@ class _Former:
 class _World:
     """What is there, and by which measure it is compared with what is desired."""
 
-    observed: Observed
+    is_parent_namespaced: bool
+    rules: Mapping[ResourceId, ChildRule]
     there: Mapping[Identity, JsonObject]
     how: ApplyStrategy
 
     @classmethod
     def of(cls, observed: Observed, children: Sequence[ChildGroup], *, how: ApplyStrategy) -> "_World":
         there = {(group.info.id, unstructured.namespace(obj), unstructured.name(obj)): obj for group in children for obj in group.objects}
-        return cls(observed=observed, there=there, how=how)
+        rules = {rule.resource: rule for rule in observed.controller.children}
+        return cls(is_parent_namespaced=bool(observed.namespace), rules=rules, there=there, how=how)
 
     def placed(self, wanted: DesiredChild, latest: Revision, former: Sequence[_Former]) -> _Child:
         """Which revision a child follows that the latest answer wants to be so."""
@@ -151,11 +164,13 @@ class _World:
         return mover, _condition("False", "RolloutProgressing", f"updating {mover}")
 
     def _trouble(self, child: _Child) -> str:
-        problem = trouble_of(self.there.get(_identity(child.latest)), child.desired, controller=self.observed.controller, how=self.how)
+        there = self.there.get(_identity(child.latest))
+        differs = there is not None and child.follows is not None and self.how.applied(there, child.desired).is_changed
+        problem = trouble_of(there, self.rules[child.latest.info.id]) or ("is not yet as desired" if differs else "")
         return f"{child} {problem}" if problem else ""
 
     def _key(self, child: DesiredChild) -> ClaimedChild:
-        name = f"{child.namespace}/{child.name}" if child.namespace and not self.observed.namespace else child.name
+        name = f"{child.namespace}/{child.name}" if child.namespace and not self.is_parent_namespaced else child.name
         return ClaimedChild(child.info.group, child.info.kind, name)
 
 
@@ -166,25 +181,22 @@ def _identity(child: DesiredChild) -> Identity:
 # -- what is written of it -----------------------------------------------------------------------------------------------------------
 
 
-def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], *, spent: Sequence[JsonObject]) -> Plan:
+def _writes(
+    observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], *, spent: Sequence[JsonObject]
+) -> Iterator[RevisionAction]:
     followers: dict[str, set[ClaimedChild]] = {revision.name: set() for revision in live}
     for child in rolling:
         if child.follows is not None:
             followers[child.follows.name].add(child.key)
     latest, *older = live
-    kept = [revision for revision in older if followers[revision.name]]
-    gone = [revision.stored for revision in older if not followers[revision.name] and revision.stored is not None]
-    writes = [_write(observed, revision, followers[revision.name]) for revision in (latest, *kept)]
-    return Plan(
-        writes=tuple([write for write in writes if write is not None]),
-        deletions=tuple(
-            [
-                DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
-                for stored in (*gone, *spent)
-                if not unstructured.is_deleting(stored)
-            ]
-        ),
-    )
+    for revision in (latest, *(each for each in older if followers[each.name])):
+        write = _write(observed, revision, followers[revision.name])
+        if write is not None:
+            yield write
+    left = [each.stored for each in older if not followers[each.name] and each.stored is not None]
+    for stored in (*left, *spent):
+        if not unstructured.is_deleting(stored):
+            yield DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
 
 
 def _write(observed: Observed, revision: Revision, followers: Iterable[ClaimedChild]) -> CreateChild | UpdateChild | None:
@@ -200,12 +212,3 @@ def _write(observed: Observed, revision: Revision, followers: Iterable[ClaimedCh
 
 def _condition(status: Literal["True", "False"], reason: str, message: str) -> JsonObject:
     return {"type": CONDITION, "status": status, "reason": reason, "message": message}
-
-
-def _with_condition(status: JsonObject, condition: JsonObject) -> JsonObject:
-    """`status` with the condition in the place of one that the hook may have given; conditions that are no list are the hook's own affair."""
-    conditions = status.get("conditions")
-    if conditions is not None and not is_array(conditions):
-        return status
-    others = [each for each in conditions or () if not (is_object(each) and each.get("type") == CONDITION)]
-    return {**status, "conditions": [*others, condition]}

@@ -1,0 +1,94 @@
+"""What a manager owns of an object, as the API server writes it (`fieldsV1`): a tree of fields, elements and values.
+
+Below an object there are keys `f:<field>`. Below a list that is a map there are `k:<the key fields as JSON>`, below one that is a set `v:<the value as JSON>`.
+`.` is the thing itself. A leaf, which is empty, is owned as a whole: a scalar, an atomic list or object, or one that was empty when it was applied.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from metaloop.common.json import JsonObject, JsonValue, is_object, loads
+from metaloop.common.objects.unstructured import child_object
+
+FieldSet: TypeAlias = JsonObject
+
+_FIELD: Final = "f:"
+_KEY: Final = "k:"
+_VALUE: Final = "v:"
+_REMEMBERED: Final = 4096
+
+
+def field_key(field: str) -> str:
+    """The key of a field."""
+    return _FIELD + field
+
+
+def fields_of(owned: FieldSet) -> Iterator[tuple[str, FieldSet]]:
+    """The fields that are owned of an object, each with what is owned of it."""
+    return ((key[2:], inner) for key, inner in owned.items() if key.startswith(_FIELD) and is_object(inner))
+
+
+def elements_of(owned: FieldSet) -> Iterator[tuple[Mapping[str, JsonValue], FieldSet]]:
+    """The elements that are owned of a list-map: the fields that are their key, and what is owned of them."""
+    return ((_key_fields(key), inner) for key, inner in owned.items() if key.startswith(_KEY) and is_object(inner))
+
+
+def values_of(owned: FieldSet) -> list[JsonValue]:
+    """The values that are owned of a set."""
+    return [loads(key[2:]) for key in owned if key.startswith(_VALUE)]
+
+
+def union(one: FieldSet, other: FieldSet) -> FieldSet:
+    """What is owned by either of two."""
+    both = {**one}
+    for key, inner in other.items():
+        mine = both.get(key)
+        both[key] = union(mine, inner) if is_object(mine) and is_object(inner) else inner
+    return both
+
+
+def without(owned: FieldSet, *path: str) -> FieldSet:
+    """What is owned beside the field at `path`; objects of which nothing else was owned go with it."""
+    key, inner = field_key(path[0]), child_object(owned, field_key(path[0]))
+    if key not in owned:
+        return owned
+    kept = without(inner, *path[1:]) if len(path) > 1 else {}
+    others = {name: each for name, each in owned.items() if name != key}
+    return {**others, key: kept} if kept else others
+
+
+def part_owned(value: JsonValue, owned: FieldSet) -> JsonValue:
+    """The part of `value` that is owned."""
+    if is_object(value) and any(key.startswith(_FIELD) for key in owned):
+        return {field: part_owned(value[field], inner) for field, inner in fields_of(owned) if field in value}
+    if isinstance(value, list) and any(key.startswith(_KEY) for key in owned):
+        return [_with_key(element, key, inner) for key, inner in elements_of(owned) for element in value if is_element(element, key)]
+    if isinstance(value, list) and any(key.startswith(_VALUE) for key in owned):
+        values = values_of(owned)
+        return [element for element in value if element in values]
+    return value
+
+
+def is_element(element: JsonValue, key: Mapping[str, JsonValue], defaults: Mapping[str, str] | None = None) -> bool:
+    """Whether an element of a list-map has this key; a field of the key that it doesn't mention is what `defaults` say, and may be anything without them."""
+    if not is_object(element):
+        return False
+    for field, value in key.items():
+        given = element.get(field)
+        if given is None:
+            if defaults is not None and field in defaults and defaults[field] != str(value):
+                return False
+        elif given != value:
+            return False
+    return True
+
+
+def _with_key(element: JsonValue, key: Mapping[str, JsonValue], owned: FieldSet) -> JsonValue:
+    part = part_owned(element, owned)
+    return {**key, **part} if is_object(part) else part
+
+
+@lru_cache(_REMEMBERED)
+def _key_fields(key: str) -> Mapping[str, JsonValue]:
+    return loads(key[2:])

@@ -1,0 +1,56 @@
+"""Whether somebody paused a parent, and how its status says so: a condition among its others, the rest untouched.
+
+Only a composite's status is ours to say anything in. The condition goes as any other does that the hook doesn't answer: with the next status.
+"""
+
+from typing import Final
+
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.api.composite import KIND
+from metaloop.common.api.instructions import is_paused
+from metaloop.common.json import JsonObject, is_object
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.model import Observed
+
+CONDITION: Final = "Paused"
+TOLD: Final = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
+
+
+def is_at_rest(observed: Observed) -> bool:
+    """Whether nothing is to be done for a parent, since it is paused, or its controller with all its parents."""
+    return is_paused(observed.parent) or is_paused(observed.controller.raw)
+
+
+def has_room_for_it(observed: Observed) -> bool:
+    """Whether the status is ours to say it in, and may have conditions."""
+    if observed.controller.id.kind != KIND or not observed.info.has_status:
+        return False
+    return isinstance(unstructured.child_object(observed.parent, "status").get("conditions", []), list)
+
+
+def with_pause(parent: JsonObject, *, at: str) -> JsonObject | None:
+    """`parent` with a status that says that it is paused, since `at`; None where its status says so already."""
+    status = unstructured.child_object(parent, "status")
+    conditions = status.get("conditions")
+    others = [each for each in conditions if not _is_ours(each)] if isinstance(conditions, list) else []
+    if says_paused(parent):
+        return None
+    condition: JsonObject = {
+        "type": CONDITION,
+        "status": "True",
+        "reason": "PausedByAnnotation",
+        "message": TOLD,
+        "lastTransitionTime": at,
+    }
+    return {**parent, "status": {**status, "conditions": [*others, condition]}}
+
+
+def says_paused(parent: JsonObject) -> bool:
+    """Whether the status of a parent says that it is paused."""
+    conditions = unstructured.child_object(parent, "status").get("conditions")
+    ours = [each for each in conditions if _is_ours(each)] if isinstance(conditions, list) else []
+    return any(is_object(each) and each.get("status") == "True" for each in ours)
+
+
+def _is_ours(condition: object) -> bool:
+    return isinstance(condition, dict) and condition.get("type") == CONDITION

@@ -1,0 +1,214 @@
+"""Server-side apply: what to send, and when sending would change nothing.
+
+We send the whole of what is desired, and the API server merges: it knows which fields we own (our entry in `managedFields`) and takes away those that we own and
+don't send any more. Whether sending would change anything is seen in that entry and in the object itself, so nobody has to remember what was sent.
+
+Rules
+    1. A field that anybody else changes is ours no longer, in the entry. So what we own is as we sent it, or as the API server keeps what we sent.
+    2. A child is *changed* where a desired value is not there, or where we own what isn't desired any more.
+    3. A child that is as desired is *remembered* where we own all that is desired, and nothing else. Otherwise it is applied once more, to own it.
+    4. What is owned as a whole (a list or object that is atomic) may have more in it than was desired: only where those are known defaults.
+    5. A null wishes for nothing, and isn't sent: except where a kind's own schema gives it a meaning.
+    6. A child that dynamic apply wrote, and one that nobody applied, are judged by dynamic apply's three-way merge: they have no entry of ours to go by.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.changes import Drifted
+from metaloop.reconciler.core.fieldset import FieldSet, elements_of, field_key, fields_of, is_element, values_of
+from metaloop.reconciler.core.lastapplied import Applied, applied_to, controlled_by, is_annotated
+from metaloop.reconciler.core.listmap import KEY_DEFAULTS
+from metaloop.reconciler.core.merge import NEVER, merge
+from metaloop.reconciler.core.model import ApplyChild, DesiredChild, RecreateChild
+from metaloop.reconciler.core.schema import Schema, guess_of
+from metaloop.reconciler.core.whole import is_same_whole
+from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers, without_echo, without_system_fields
+
+_UNTRACKED: Final = ("apiVersion", "kind")
+_UNTRACKED_METADATA: Final = ("name", "namespace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSideApply:
+    """Sends what is desired, and lets the API server merge it."""
+
+    schemas: Callable[[ResourceInfo], Schema] = guess_of
+    managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Our entries in `managedFields`, by the children's UIDs."""
+
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+        """What is to be sent, and what would be new."""
+        schema = self.schemas(desired.info)
+        configuration = configuration_of(desired.obj, owner=_controller_of(observed), schema=schema)
+        entry = self.managed.get(unstructured.uid(observed), NEVER)
+        if is_annotated(observed) or entry.get("apiVersion") != desired.info.api_version:
+            three_way = applied_to(observed, desired.obj, schema=schema)
+            return Applied(obj=configuration, is_changed=three_way.is_changed, is_remembered=False)
+        comparison = _Comparison()
+        comparison.compare_objects(_tracked(configuration), observed, owned=unstructured.child_object(entry, "fieldsV1"), schema=schema)
+        return Applied(obj=configuration, is_changed=comparison.is_changed, is_remembered=comparison.is_owned)
+
+    def created(self, desired: DesiredChild, *, parent: JsonObject) -> ApplyChild:
+        """The first apply, which fails where the name is taken."""
+        configuration = configuration_of(controlled_by(parent, desired.obj), owner=None, schema=self.schemas(desired.info))
+        return ApplyChild(info=desired.info, obj=configuration, reason="desired, and not there", observed=None)
+
+    def updated(self, drifted: Drifted) -> ApplyChild:
+        """An apply to the very object that was observed."""
+        is_changed = drifted.applied.is_changed
+        reason = "differs from what is desired" if is_changed else "is as desired, but isn't owned field by field"
+        return ApplyChild(info=drifted.desired.info, obj=drifted.applied.obj, reason=reason, observed=drifted.observed)
+
+    def recreated(self, drifted: Drifted) -> RecreateChild:
+        """A deletion, if the API server says that an apply would change something."""
+        configuration = drifted.applied.obj
+        return RecreateChild(
+            info=drifted.desired.info,
+            obj=configuration,
+            desired=configuration,
+            reason="differs from what is desired, and is updated by recreation",
+            observed=drifted.observed,
+            is_applied=True,
+        )
+
+
+def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: Schema) -> JsonObject:
+    """What is sent: all that is desired and the controllerRef that is there, and nothing that is not ours to say."""
+    wish = without_system_fields(with_data_for_strings(without_echo(desired)))
+    whole = _without_nulls(with_whole_numbers(wish), schema)
+    sent = whole if is_object(whole) else wish
+    if owner is None:
+        return sent
+    metadata = unstructured.metadata(sent)
+    named = metadata.get("ownerReferences")
+    others = [each for each in named if not (is_object(each) and each.get("uid") == owner.get("uid"))] if isinstance(named, list) else []
+    return {**sent, "metadata": {**metadata, "ownerReferences": [*others, owner]}}
+
+
+def _controller_of(observed: JsonObject) -> JsonObject | None:
+    references = unstructured.metadata(observed).get("ownerReferences")
+    entries = references if isinstance(references, list) else []
+    return next((each for each in entries if is_object(each) and each.get("controller") is True), None)
+
+
+def _without_nulls(value: JsonValue, schema: Schema) -> JsonValue:
+    if isinstance(value, dict):
+        inner = schema.of
+        return {key: _without_nulls(each, inner(key)) for key, each in value.items() if each is not None or inner(key).is_nullable}
+    if isinstance(value, list):
+        return [_without_nulls(each, schema.items) for each in value]
+    return value
+
+
+def _tracked(configuration: JsonObject) -> JsonObject:
+    metadata = unstructured.metadata(configuration)
+    return {
+        **{key: value for key, value in configuration.items() if key not in _UNTRACKED},
+        "metadata": {key: value for key, value in metadata.items() if key not in _UNTRACKED_METADATA},
+    }
+
+
+class _Comparison:
+    """What a configuration would change, found out part by part."""
+
+    def __init__(self) -> None:
+        """Nothing, so far."""
+        self.is_changed = False
+        self.is_owned = True
+
+    def compare_objects(self, wanted: JsonObject, there: JsonValue, *, owned: FieldSet, schema: Schema) -> None:
+        """Objects that are owned field by field."""
+        present = there if is_object(there) else NEVER
+        for key, each in wanted.items():
+            inner = owned.get(field_key(key))
+            self._compare(each, present.get(key), owned=inner if is_object(inner) else None, schema=schema.of(key))
+        for key, _ in fields_of(owned):
+            if key not in wanted:
+                self._no_longer_wanted(present.get(key))
+
+    def _compare(self, wanted: JsonValue, there: JsonValue, *, owned: FieldSet | None, schema: Schema) -> None:
+        if owned is None:
+            self._not_owned(wanted, there, schema=schema)
+        elif not owned or (not wanted and _is_whole(wanted, schema)):
+            self._compare_whole(wanted, there, schema=schema)
+        elif is_object(wanted):
+            self.compare_objects(wanted, there, owned=owned, schema=schema)
+        elif isinstance(wanted, list):
+            self._compare_lists(wanted, there if isinstance(there, list) else [], owned=owned, schema=schema)
+        else:
+            self.is_changed = True
+
+    def _not_owned(self, wanted: JsonValue, there: JsonValue, *, schema: Schema) -> None:
+        if not wanted and ((not there and (isinstance(wanted, (dict, list)) or schema.drops_empty)) or not _is_whole(wanted, schema)):
+            return
+        self.is_owned = False
+        if there is None or merge(there, NEVER, wanted, schema) is not there:
+            self.is_changed = True
+
+    def _no_longer_wanted(self, there: JsonValue) -> None:
+        self.is_owned = False
+        if there is not None:
+            self.is_changed = True
+
+    def _compare_whole(self, wanted: JsonValue, there: JsonValue, *, schema: Schema) -> None:
+        # An empty one that isn't atomic asks for nothing: what is in there is others'.
+        if (wanted or _is_whole(wanted, schema)) and not is_same_whole(wanted, there, schema):
+            self.is_changed = True
+
+    def _compare_lists(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet, schema: Schema) -> None:
+        if any(key.startswith("v:") for key in owned):
+            return self._compare_sets(wanted, there, owned=owned)
+        left = list(elements_of(owned))
+        defaults = schema.key_defaults or KEY_DEFAULTS
+        for each in wanted:
+            found = next((entry for entry in left if is_element(each, entry[0], defaults)), None)
+            if found is None:
+                self._not_owned(each, _matching(there, each, schema), schema=schema.items)
+                continue
+            left.remove(found)
+            key, inner = found
+            present = next((element for element in there if is_element(element, key)), None)
+            self._compare_elements(each, present, key=key, owned=inner, schema=schema.items)
+        for key, _ in left:
+            self._no_longer_wanted(next((element for element in there if is_element(element, key)), None))
+        return None
+
+    def _compare_elements(
+        self, wanted: JsonValue, there: JsonValue, *, key: Mapping[str, JsonValue], owned: FieldSet, schema: Schema
+    ) -> None:
+        if not owned:
+            self._compare_whole(wanted, there, schema=schema)
+        elif is_object(wanted):
+            # The key is owned with the element, whether or not it was mentioned.
+            beside = {name: each for name, each in wanted.items() if name not in key}
+            others = {name: each for name, each in owned.items() if name[2:] not in key}
+            self.compare_objects(beside, there, owned=others, schema=schema)
+            if there is None:
+                self.is_changed = True
+
+    def _compare_sets(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet) -> None:
+        values = values_of(owned)
+        if any(each not in there for each in wanted) or any(each in there and each not in wanted for each in values):
+            self.is_changed = True
+        if any(each not in values for each in wanted) or any(each not in wanted for each in values):
+            self.is_owned = False
+
+
+def _is_whole(value: JsonValue, schema: Schema) -> bool:
+    """Whether it is owned as a whole, empty as it is."""
+    if isinstance(value, dict):
+        return schema.is_atomic
+    return not isinstance(value, list) or schema.list_type in {"atomic", "unknown"}
+
+
+def _matching(there: list[JsonValue], wanted: JsonValue, schema: Schema) -> JsonValue:
+    keys = schema.keys or ("name",)
+    if not is_object(wanted):
+        return None
+    key = {name: wanted.get(name, schema.key_defaults.get(name)) for name in keys}
+    return next((element for element in there if is_element(element, key)), None)

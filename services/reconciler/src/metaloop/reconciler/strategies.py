@@ -1,0 +1,60 @@
+"""How the children of each controller are written: as its annotation says, else as the setting says for all."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from metaloop.common.api import APPLY_STRATEGY_ANNOTATION
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.schema import Schema, guess_of
+from metaloop.reconciler.core.ssa import ServerSideApply
+from metaloop.reconciler.settings import DYNAMIC_APPLY, SERVER_SIDE_APPLY
+
+
+class KnownSchemas(Protocol):
+    """What is known of the kinds of children."""
+
+    def of(self, info: ResourceInfo) -> Schema:
+        """What is known of a kind now."""
+        ...
+
+    async def settled(self, infos: Iterable[ResourceInfo]) -> None:
+        """Returns when it is known what can be known of these kinds, or soon in any case."""
+        ...
+
+
+class Guesses:
+    """Nothing but guesses."""
+
+    def of(self, info: ResourceInfo) -> Schema:
+        """A guess."""
+        return guess_of(info)
+
+    async def settled(self, infos: Iterable[ResourceInfo]) -> None:
+        """Returns at once: there is nothing to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategies:
+    """Chooses the apply strategy of each sync."""
+
+    schemas: KnownSchemas = field(default_factory=Guesses)
+    default: str = DYNAMIC_APPLY
+
+    async def of(self, observed: Observed) -> ApplyStrategy:
+        """How this parent's children are written, with what is known of their kinds. Raises InvalidSpec for a strategy that there isn't."""
+        await self.schemas.settled([group.info for group in observed.groups])
+        annotated = unstructured.annotations(observed.controller.raw).get(APPLY_STRATEGY_ANNOTATION)
+        match annotated or self.default:
+            case "dynamic-apply":
+                return DynamicApply(schemas=self.schemas.of, managed=observed.managed)
+            case "server-side-apply":
+                return ServerSideApply(schemas=self.schemas.of, managed=observed.managed)
+            case other:
+                field = f"metadata.annotations[{APPLY_STRATEGY_ANNOTATION}]"
+                raise InvalidSpec(field, f"must be {DYNAMIC_APPLY} or {SERVER_SIDE_APPLY}, and is {other!r}")

@@ -1,0 +1,133 @@
+"""A cluster with one parent whose Gadgets roll, and syncs that a test runs one by one, each as far as it lets them come."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fake_api import FakeApi
+from fake_hooks import FakeHooks, FakeLease, FakeRecorder, OpenSlot
+from rolling import GADGETS, READY, gadgets_of, rolling_controller, rolling_parent
+from syncing import a_syncer
+from worlds import THINGS
+
+from metaloop.common.api.revision import REVISIONS, claimed_by, patch_of
+from metaloop.common.errors import LeaseLost
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.observation import Granted, Observation, ObservedGroup
+from metaloop.common.report import SyncReport
+
+
+def gadget_hook(request: JsonObject) -> JsonObject:
+    """What `gadgets_of` answers, on the wire."""
+    answer = gadgets_of(unstructured.child_object(request, "parent"))
+    return {"status": answer.status, "children": [*answer.children]}
+
+
+@dataclass
+class GenerationApi(FakeApi):
+    """Counts changes of a Gadget's spec in its generation, as a real API server does."""
+
+    def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+        """Has `obj` stored."""
+        if info == GADGETS:
+            old = self.objects.get((str(info.id), unstructured.namespace(obj), unstructured.name(obj)))
+            generation = unstructured.generation(old) + (old.get("spec") != obj.get("spec")) if old is not None else 1
+            obj = {**obj, "metadata": {**unstructured.metadata(obj), "generation": generation}}
+        return super().put(info, obj)
+
+
+class RollingSync:
+    """A cluster, a hook, and a watcher whose cache is always current. All Gadgets are there, and not yet well."""
+
+    def __init__(
+        self, *, parent: JsonObject | None = None, hook: Callable[[JsonObject], JsonObject] = gadget_hook, **controller: JsonValue
+    ) -> None:
+        self.api = GenerationApi()
+        self.hooks = FakeHooks(hook)
+        self.recorder = FakeRecorder()
+        self.controller = rolling_controller(**controller)  # type: ignore[arg-type]
+        self.api.put(THINGS, parent or rolling_parent())
+        self._syncer = a_syncer(self.api, self.hooks, self.recorder)
+
+    @property
+    def parent(self) -> JsonObject:
+        return self.api.all_of(THINGS)[0]
+
+    @property
+    def condition(self) -> tuple[JsonValue, JsonValue]:
+        """Status and reason of the condition Updated."""
+        conditions = unstructured.child_object(self.parent, "status").get("conditions")
+        assert isinstance(conditions, list)
+        [updated] = [each for each in conditions if isinstance(each, dict) and each.get("type") == "Updated"]
+        return updated["status"], updated["reason"]
+
+    @property
+    def gadgets(self) -> dict[str, JsonObject]:
+        return {unstructured.name(obj): obj for obj in self.api.all_of(GADGETS)}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What each Gadget says."""
+        return {name: unstructured.text(unstructured.child_object(obj, "spec"), "text") for name, obj in self.gadgets.items()}
+
+    @property
+    def revisions(self) -> dict[str, list[str]]:
+        """Who follows each revision, by the text that it is of."""
+        return {_text_of(obj): sorted(child.name for child in claimed_by(obj)) for obj in self.api.all_of(REVISIONS)}
+
+    def change(self, **spec: JsonValue) -> None:
+        """The parent's spec has these fields."""
+        parent = self.parent
+        self.api.put(THINGS, {**parent, "spec": {**unstructured.child_object(parent, "spec"), **spec}})
+
+    def say(self, text: str) -> None:
+        """The parent's template says another text."""
+        self.change(template={"text": text})
+
+    def heal(self, *names: str) -> None:
+        """These Gadgets are well, as far as they are there."""
+        for name in names:
+            if name in self.gadgets:
+                self.set_status(name, {**READY, "observedGeneration": unstructured.generation(self.gadgets[name])})
+
+    def set_status(self, name: str, status: JsonObject) -> None:
+        """A Gadget has this status."""
+        self.api.put(GADGETS, {**self.gadgets[name], "status": status})
+
+    def remove(self, info: ResourceInfo, names: Iterable[str]) -> None:
+        """Somebody deletes these objects."""
+        for name in names:
+            del self.api.objects[str(info.id), "default", name]
+
+    def remove_revision(self, text: str) -> None:
+        """Somebody deletes the revision of a text."""
+        self.remove(REVISIONS, [unstructured.name(obj) for obj in self.api.all_of(REVISIONS) if _text_of(obj) == text])
+
+    def observe(self, *, revisions: Iterable[JsonObject] | None = None) -> Granted:
+        """What the watcher shows; `revisions` is what it saw of those, all unless said."""
+        observation = Observation(
+            controller=self.controller,
+            parent_resource=THINGS,
+            parent=self.parent,
+            children=[ObservedGroup(info=GADGETS, objects=self.api.all_of(GADGETS))],
+            revisions=[*(self.api.all_of(REVISIONS) if revisions is None else revisions)],
+        )
+        return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)
+
+    async def run(self, granted: Granted | None = None) -> SyncReport:
+        """One sync."""
+        self.api.requests.clear()
+        return await self._syncer.sync(granted or self.observe(), OpenSlot(), FakeLease())
+
+    async def run_until_killed(self, *, after_writes: int) -> bool:
+        """One sync whose worker dies after so many writes; whether it lived long enough."""
+        try:
+            await self._syncer.sync(self.observe(), OpenSlot(), FakeLease(checks_left=after_writes))
+        except LeaseLost:
+            return False
+        return True
+
+
+def _text_of(revision: JsonObject) -> str:
+    return unstructured.text(unstructured.child_object(unstructured.child_object(patch_of(revision), "spec"), "template"), "text")
