@@ -97,6 +97,16 @@ def test_a_change_is_told_as_the_reason(world: World):
     assert world.marks() == {"p": "Hello n/p changed", "q": "ConfigMap n/c added"}
 
 
+def test_a_parent_that_appears_is_new_and_whatever_follows_is_a_change(world: World):
+    world.start()
+    world.marks()
+
+    world.see(HELLOS, record("r"))
+    world.see(HELLOS, record("p", version=2))
+
+    assert {entry.key.name: entry.mark.klass.name for entry in world.queue.core.entries() if entry.mark} == {"r": "NEW", "p": "CHANGED"}
+
+
 def test_a_child_that_is_deleted_marks_its_parent(world: World):
     world.start()
     child = record("c", ownerReferences=owned_by("p"))

@@ -100,3 +100,30 @@ def test_conditions_of_others_stay():
     assert isinstance(status["conditions"], list)
     assert status["conditions"][0] == theirs
     assert len(status["conditions"]) == 2
+
+
+def test_paused_controller_says_so_beside_how_it_fares():
+    health = health_of(3, trouble=None, standing=Standing(parents=2), is_paused=True)
+
+    told = status_of(health, {}, at="now")["conditions"]
+
+    assert isinstance(told, list)
+    assert [(each["type"], each["status"], each["reason"]) for each in told if isinstance(each, dict)] == [
+        ("Ready", "True", "Synced"),
+        ("Paused", "True", "PausedByAnnotation"),
+    ]
+
+
+def test_condition_of_a_pause_goes_with_it():
+    paused = status_of(health_of(3, trouble=None, standing=Standing(), is_paused=True), {}, at="then")
+
+    resumed = status_of(health_of(3, trouble=None, standing=Standing()), paused, at="now")["conditions"]
+
+    assert isinstance(resumed, list)
+    assert [(each["type"], each["lastTransitionTime"]) for each in resumed if isinstance(each, dict)] == [("Ready", "then")]
+
+
+def test_held_back_deletion_is_told_by_its_own_name():
+    health = health_of(3, trouble=None, standing=standing(a=("retry", "DeletionHeldBack")))
+
+    assert (health.reason, health.is_ready) == ("DeletionHeldBack", False)

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 
-CHANGED, RETRY, RESYNC = MarkClass
+NEW, CHANGED, RETRY, RESYNC = MarkClass
 
 
 def order_of(order: FairOrder[str], *, now: float = 0.0) -> list[str]:
@@ -18,10 +18,19 @@ def filled(lane: Lane[str], **waiting: MarkClass) -> FairOrder[str]:
     return order
 
 
-def test_what_changed_goes_before_retries_and_these_before_resyncs():
-    order = filled(Lane(), resync=RESYNC, retry=RETRY, changed=CHANGED)
+def test_what_is_new_goes_before_changes_these_before_retries_and_resyncs_come_last():
+    order = filled(Lane(), resync=RESYNC, retry=RETRY, changed=CHANGED, new=NEW)
 
-    assert order_of(order) == ["changed", "retry", "resync"]
+    assert order_of(order) == ["new", "changed", "retry", "resync"]
+
+
+def test_a_new_key_goes_next_however_many_changes_come_after_it():
+    lane = Lane[str]()
+    order = filled(lane, **{f"changed{number}": CHANGED for number in range(100)})
+    order.push("new", lane, NEW, now=0.0)
+    order.push("changed since", lane, CHANGED, now=0.0)
+
+    assert order.pop(0.0) == "new"
 
 
 def test_within_a_class_newest_and_oldest_take_turns():
@@ -128,6 +137,18 @@ def test_a_discarded_key_does_not_go():
     assert order_of(order) == ["stays"]
 
 
+def test_a_change_that_waited_has_its_turn_although_new_keys_never_end():
+    lane = Lane[str]()
+    order = filled(lane, changed=CHANGED)
+    went: list[str | None] = []
+    for number in range(4):
+        order.push(f"a{number}", lane, NEW, now=2.0)
+        order.push(f"b{number}", lane, NEW, now=2.0)
+        went.append(order.pop(2.0))
+
+    assert "changed" in went
+
+
 @given(waiting=st.lists(st.sampled_from(list(MarkClass)), min_size=1, max_size=30), controllers=st.integers(1, 3))
 def test_every_key_has_its_turn_however_many_fresh_changes_come(waiting: list[MarkClass], controllers: int):
     lanes = [Lane[str]() for _ in range(controllers)]
@@ -139,6 +160,6 @@ def test_every_key_has_its_turn_however_many_fresh_changes_come(waiting: list[Ma
     turns = 0
     while first:
         turns += 1
-        order.push(f"fresh{turns}", lanes[turns % controllers], CHANGED, now=float(turns))
+        order.push(f"fresh{turns}", lanes[turns % controllers], NEW, now=float(turns))
         first.discard(order.pop(float(turns)) or "")
         assert turns < 10 + controllers * (4 * len(waiting) + 10)

@@ -26,6 +26,7 @@ from metaloop.watcher.health import HealthWriter
 from metaloop.watcher.interests import Interests
 from metaloop.watcher.leader import Leader
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
+from metaloop.watcher.release import Pace, Releaser
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
@@ -107,6 +108,7 @@ class Reign:
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
                 tasks.create_task(health.run(), name="health")
+                tasks.create_task(self._releaser().run(), name="release")
         finally:
             self._is_open = False
             watcher.supervisor.stand_back()
@@ -115,6 +117,16 @@ class Reign:
         """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
         if self.leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
+
+    def _releaser(self) -> Releaser:
+        watcher = self._watcher
+        return Releaser(
+            self._kube,
+            controllers=watcher.supervisor.installed,
+            served=lambda: watcher.served.resources,
+            announce=watcher.supervisor.tell,
+            pace=Pace(lease_seconds=self._settings.ack_wait_seconds),
+        )
 
     def _dispatcher(self) -> Dispatcher:
         settings = self._settings

@@ -16,7 +16,7 @@ from metaloop.common.bus.jobs import JobPublisher, Outcome
 from metaloop.common.bus.messages import ClaimRequest, RelatedRequest, Renewal
 from metaloop.common.bus.related import serving_related
 from metaloop.common.bus.stream import JobStream
-from metaloop.common.errors import LeaseLost
+from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.observation import CachedRelated
 from metaloop.common.report import SyncReport
@@ -65,6 +65,8 @@ class Dispatcher:
         self._publisher = JobPublisher(bus, self._take_outcome)
         self._bell = asyncio.Event()
         self._stream_is_doubtful = asyncio.Event()
+        self._was_away = False
+        """Whether the connection was lost since the stream was mended last."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
 
@@ -72,7 +74,7 @@ class Dispatcher:
     async def open(self) -> AsyncIterator[None]:
         """Hears workers and grants leases for the length of the block; when it begins, the leases that workers hold are known."""
         self._queue.ring = self._bell.set
-        self._bus.on_reconnect(self._stream_is_doubtful.set)
+        self._bus.on_reconnect(self._doubt_deliveries)
         await self._stream.ensure_at_last()
         ears = WatcherEars(on_renewal=self._take_renewal, on_report=self._take_report, on_receipt=self._take_receipt)
         async with (
@@ -118,15 +120,30 @@ class Dispatcher:
         self._alarm, self._alarm_due = None, math.inf
         self._bell.set()
 
+    def _doubt_deliveries(self) -> None:
+        """While we were away, jobs may have been handed to workers who were away as well: the server waits for these for all of `ack_wait`."""
+        self._was_away = True
+        self._stream_is_doubtful.set()
+
     async def _mend_stream(self) -> None:
         """After each doubt: have the stream there, and in it all jobs that should be."""
         while True:
             await self._stream_is_doubtful.wait()
             self._stream_is_doubtful.clear()
             await self._stream.ensure_at_last()
+            if self._was_away:
+                await self._clear_stream()
             self._queue.core.offer_all_again()
             self._bell.set()
             await asyncio.sleep(_MEND_PAUSE_SECONDS)  # a stream that refuses for a reason of its own stays doubtful
+
+    async def _clear_stream(self) -> None:
+        """What matters is known here; who holds a lease keeps it, and finishes without its job."""
+        self._was_away = False
+        try:
+            await self._stream.clear(self._shard)
+        except Unavailable as error:
+            log.warning("dispatch.stream_not_cleared", **{fields.ERROR: str(error)})
 
     def _take_outcome(self, key: JobKey, outcome: Outcome) -> None:
         now = self._queue.clock()

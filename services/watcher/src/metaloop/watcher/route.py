@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from metaloop.common.api.revision import revision_namespace, revision_selector
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -64,6 +65,19 @@ class Router:
             self.interests.forget_controller(controller)
             self.queue.forget_controller(controller)
 
+    def bearers(self, controller: ControllerId) -> list[str]:
+        """The parents of a running controller that have its finalizer, by namespace and name, in order."""
+        instance = self.instances.get(controller)
+        if instance is None:
+            return []
+        found = (
+            f"{target.resource.resource} {'/'.join(filter(None, key))}"
+            for target in instance.targets
+            for key, record in self.caches[target.resource.id].objects.items()
+            if target.finalizer in record.finalizers
+        )
+        return sorted(found)
+
     def hear(self, report: SyncReport) -> None:
         """A sync of one of our parents ended."""
         standing = self.standings.get(report.key.controller)
@@ -101,6 +115,7 @@ class Router:
             parent_resource=self.caches[key.resource].resource,
             parent=parent.raw,
             children=[self._group(resource, instance, parent) for resource in instance.children],
+            revisions=self._revisions(key, instance, parent),
             related=self.interests.observe(key),
         )
 
@@ -125,7 +140,7 @@ class Router:
         if change.new is None:
             self.queue.forget(key)
         elif concerned_by_parent(target, change):
-            self.queue.mark(key, MarkClass.CHANGED, str(change))
+            self.queue.mark(key, MarkClass.NEW if change.old is None else MarkClass.CHANGED, str(change))
 
     def _find(self, key: JobKey) -> Record | Gone:
         """A parent that is served, or why there is none."""
@@ -154,10 +169,20 @@ class Router:
         managed = {record.uid: record.managed for record in records if record.managed}
         return CachedGroup(resource=resource, objects=[record.raw for record in records], managed=managed)
 
+    def _revisions(self, key: JobKey, instance: Instance, parent: Record) -> list[bytes]:
+        """The candidates for a parent's revisions, where its children roll."""
+        if instance.revisions is None:
+            return []
+        cache, namespace = self.caches[instance.revisions.id], revision_namespace(key.namespace)
+        selector = instance.adopters.selector_of(parent.key)
+        orphans: Iterable[Record] = cache.orphans(namespace, revision_selector(selector, key.resource)) if selector is not None else ()
+        owned = (record for record in cache.owned_by(parent.uid) if record.key[0] == namespace)
+        return [record.raw for record in (*owned, *orphans)]
+
     def _index(self) -> None:
         self._by_parent, self._by_child = {}, {}
         for instance in self.instances.values():
             for target in instance.targets:
                 self._by_parent.setdefault(target.resource.id, []).append((instance, target))
-            for child in instance.children:
+            for child in instance.owned:
                 self._by_child.setdefault(child.id, []).append(instance)

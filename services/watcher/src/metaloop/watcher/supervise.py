@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
-from metaloop.common.api import composite, decorator
+from metaloop.common.api import PAUSED_ANNOTATION, composite, decorator
+from metaloop.common.api.instructions import instructions, is_paused
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue
@@ -28,7 +29,9 @@ from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.health import Patient, Trouble, health_of
 from metaloop.watcher.core.instance import Controller, Instance
 from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.release import Step, left_behind, step_of
 from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of, is_another_kind
+from metaloop.watcher.release import Installed
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
@@ -149,8 +152,15 @@ class Supervisor:
         """All controllers, and how they fare."""
         for id_, controller in self._controllers.items():
             generation = unstructured.generation(controller.raw)
-            health = health_of(generation, trouble=controller.trouble, standing=self._router.standings.get(id_))
+            health = health_of(
+                generation, trouble=controller.trouble, standing=self._router.standings.get(id_), is_paused=is_paused(controller.raw)
+            )
             yield Patient(resource=controller.resource, raw=controller.raw, health=health)
+
+    def installed(self) -> Iterator[Installed]:
+        """All controllers as they are."""
+        for controller in self._controllers.values():
+            yield Installed(resource=controller.resource, raw=controller.raw, wanted=controller.wanted)
 
     def take_over(self) -> None:
         """We speak for this shard from now on: have all parents looked at, and tell what stands, which others may have told before."""
@@ -162,6 +172,10 @@ class Supervisor:
             if controller.trouble is not None:
                 self._announce(controller, "Warning", controller.trouble.reason, controller.trouble.message)
 
+    def tell(self, regarding: JsonObject, reason: str, message: str) -> None:
+        """Have a Normal Event on a controller."""
+        self._announcer.record(regarding, "Normal", reason, message)
+
     def stand_back(self) -> None:
         """Another watcher speaks for this shard."""
         self._speaks = False
@@ -172,6 +186,8 @@ class Supervisor:
         controller_id = ControllerId(change.resource.kind, change.key[1])
         selected = change.new if change.new is not None and self._share.holds(controller_id, change.new.labels) else None
         known = self._controllers.get(controller_id)
+        if known is not None and change.new is None:
+            self._tell_of_bearers(controller_id, known)
         if known is not None and (selected is None or selected.uid != known.uid):
             self._remove(controller_id, known)
         if selected is not None:
@@ -179,17 +195,24 @@ class Supervisor:
         self.ring()
 
     def _learn(self, controller_id: ControllerId, resource: ResourceInfo, record: Record) -> None:
-        """Only another spec makes another instance; whatever else changes, hooks are shown at once."""
+        """Only another spec makes another instance; whatever else changes, hooks are shown at once, and parents synced where it concerns them."""
         raw = record.parse()
         spec, known = raw.get("spec"), self._controllers.get(controller_id)
         if known is None:
-            self._controllers[controller_id] = _Controller(resource, raw, record.raw, spec, record.uid, _wanted(resource, raw))
+            added = _Controller(resource, raw, record.raw, spec, record.uid, _wanted(resource, raw))
+            self._controllers[controller_id] = added
+            if is_paused(raw):
+                self._announce_pause(added)
             return
-        known.raw, known.shown = raw, record.raw
+        former, known.raw, known.shown = known.raw, raw, record.raw
+        if is_paused(raw) != is_paused(former):
+            self._announce_pause(known)
         if known.spec != spec:
             known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(resource, raw), None, None
-        elif known.runs_as_wanted:
+        elif known.running is not None and known.runs_as_wanted:
             self._router.controllers[controller_id] = record.raw
+            if instructions(raw) != instructions(former):
+                self._router.start(known.running, reason="controller was told something else")
 
     def _remove(self, controller_id: ControllerId, controller: _Controller) -> None:
         self._stop(controller)
@@ -212,6 +235,9 @@ class Supervisor:
     def _find_candidate(self, controller: _Controller) -> Trouble | None:
         """Have the instance that serves the present spec as candidate, unless it runs already; why there can be none."""
         former, controller.candidate = controller.candidate, None
+        if step_of(controller.raw) is Step.RELEASE:
+            self._stop(controller)
+            return Trouble("Releasing", "Releasing", "It is being deleted: its finalizer is taken off its parents first", is_wanted=True)
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
             return Trouble("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
@@ -326,15 +352,29 @@ class Supervisor:
             self._announce(controller, "Normal", "Stopping", f"Stopping controller: {name}")
             self._announce(controller, "Normal", "Stopped", f"Stopped controller: {name}")
 
+    def _announce_pause(self, controller: _Controller) -> None:
+        if is_paused(controller.raw):
+            told = f"Paused: no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
+            self._announce(controller, "Normal", "Paused", told)
+        else:
+            self._announce(controller, "Normal", "Resumed", "Resumed: all parents are synced")
+
     # -- telling ---------------------------------------------------------------------------------------------------------------------
 
     def _tell(self, controller: _Controller, trouble: Trouble | None) -> None:
         """Say once what is wrong with a controller; and once a resource is back that was away, look at all its parents."""
         before, controller.trouble = controller.trouble, trouble
         if trouble is not None and trouble != before:
-            self._announce(controller, "Warning", trouble.reason, trouble.message)
+            self._announce(controller, "Normal" if trouble.is_wanted else "Warning", trouble.reason, trouble.message)
         if trouble is None and before is not None and before.is_refusal and controller.running is not None:
             self._router.start(controller.running, reason="its resources can be watched again")
+
+    def _tell_of_bearers(self, controller_id: ControllerId, controller: _Controller) -> None:
+        """A controller that is gone leaves parents behind that can't be deleted: say which, and how they are helped."""
+        bearers = self._router.bearers(controller_id)
+        if bearers and controller.running is not None:
+            message = left_behind(controller.running.controller.finalizer, bearers, kind=controller_id.kind, name=controller_id.name)
+            self._announce(controller, "Warning", "FinalizersLeft", message)
 
     def _announce(self, controller: _Controller, type_: EventType, reason: str, message: str) -> None:
         say: Callable[..., object] = log.warning if type_ == "Warning" else log.info

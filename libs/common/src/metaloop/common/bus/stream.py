@@ -5,10 +5,12 @@ A consumer with explicit acknowledgement hands a message out again when its work
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 from metaloop.common.bus.connect import Bus
 from metaloop.common.errors import Unavailable
+from metaloop.common.job import subject_token
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.telemetry import fields, get_logger
 
@@ -16,7 +18,8 @@ log = get_logger()
 
 STREAM = "JOBS"
 CONSUMER = "workers"
-SUBJECTS = "metaloop.job.>"
+_JOBS = "metaloop.job"
+SUBJECTS = f"{_JOBS}.>"
 
 _NANOSECONDS = 1_000_000_000
 _API_TIMEOUT_SECONDS = 2.0
@@ -41,6 +44,9 @@ class JobStream:
     def __init__(self, bus: Bus, settings: StreamSettings) -> None:
         self._bus = bus
         self._settings = settings
+        self._is_back = asyncio.Event()
+        """Set whenever the connection is back."""
+        bus.on_reconnect(self._is_back.set)
 
     async def ensure(self) -> None:
         """Have stream and consumer exist as configured; `Unavailable` where NATS can't do it now."""
@@ -60,10 +66,19 @@ class JobStream:
                 await self.ensure()
             except Unavailable as error:
                 log.warning("bus.stream_unavailable", **{fields.ERROR: str(error)})
-                await asyncio.sleep(pause)
+                self._is_back.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._is_back.wait()
                 pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
             else:
                 return
+
+    async def clear(self, shard: str) -> None:
+        """Remove all jobs of a shard from the stream, whoever may have them in hand; `Unavailable` where NATS can't do it now."""
+        error = await self._api(f"STREAM.PURGE.{STREAM}", {"filter": f"{_JOBS}.{subject_token(shard)}.>"})
+        if error:
+            raise Unavailable(f"job stream: JetStream said error {error}")
 
     async def _api(self, call: str, body: JsonObject) -> int:
         """The error code of one JetStream API call; 0 where it worked."""

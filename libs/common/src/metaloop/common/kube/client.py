@@ -12,6 +12,7 @@ from metaloop.common.errors import ApiStatus
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.kube.credentials import Credentials
 from metaloop.common.kube.errors import Invalid, TooManyRequests
+from metaloop.common.kube.pace import Pace
 from metaloop.common.kube.transport import JSON, Request, Transport
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import name as name_of
@@ -27,7 +28,7 @@ Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 REQUEST_SECONDS = 30.0
 """How long one request may take in all: the API server itself gives up after 60 s, and a sync should not wait so long."""
 CONNECTIONS = 64
-"""How many requests are under way at once; more wait here rather than in the API server's queues."""
+"""How many requests are under way at once, at most; more wait here rather than in the API server's queues."""
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 1.0
 
@@ -35,8 +36,9 @@ _LONGEST_WAIT_SECONDS = 1.0
 class KubeClient:
     """One API server. Every method raises what kube/errors.py lists; only what a caller has to expect is named again."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, pace: Pace | None = None) -> None:
         self._transport = transport
+        self._pace = pace or Pace(most=CONNECTIONS)
 
     @staticmethod
     @asynccontextmanager
@@ -49,7 +51,7 @@ class KubeClient:
         """
         credentials = await Credentials.read(kubeconfig)
         async with Transport.connect(credentials, timeout_seconds=timeout_seconds, connections=connections) as transport:
-            yield KubeClient(transport)
+            yield KubeClient(transport, pace=Pace(most=connections))
 
     async def request(  # noqa: PLR0913 - one request has so many parts
         self,
@@ -68,13 +70,24 @@ class KubeClient:
         request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
         for _ in range(_TRIES - 1):
             try:
-                return await self._transport.exchange(request)
+                return await self._exchange(request)
             except TooManyRequests as rejected:
                 wait_seconds = rejected.retry_after_seconds or _LONGEST_WAIT_SECONDS
                 if wait_seconds > _LONGEST_WAIT_SECONDS:
                     raise
             await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - it spreads load and guards nothing
-        return await self._transport.exchange(request)
+        return await self._exchange(request)
+
+    async def _exchange(self, request: Request) -> bytes:
+        await self._pace.enter()
+        was_taken = True
+        try:
+            return await self._transport.exchange(request)
+        except TooManyRequests:
+            was_taken = False
+            raise
+        finally:
+            self._pace.leave(was_taken=was_taken)
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
         """The object as it is. Raises NotFound."""

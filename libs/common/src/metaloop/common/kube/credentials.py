@@ -1,41 +1,36 @@
 """Who we are to the API server and where it is: kubeconfig or service account, read again as it changes.
 
-The official client's loaders read files, run exec plugins and refresh tokens. What they yield becomes one `Identity`, made anew when
-something in it changed: a token file is read again each minute, an exec plugin runs again when its credentials end, and a
-401 makes us read everything again at once.
+A login becomes one `Identity`, made anew when something in it changed: a token file is read again each minute, an exec plugin runs again when its
+credentials end, and a 401 makes us read everything again at once.
 """
 
 import asyncio
 import os
 import ssl
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import incluster_config, kube_config
-from kubernetes.aio.config.config_exception import ConfigException
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.errors import InvalidKubeconfig
+from metaloop.common.kube.login import HOST_VARIABLE, POD_FOLDER, Login, login_of_kubeconfig, login_of_pod
 
 REREAD_SECONDS = 60.0
 """How old a token file's content may be: what client-go and the official clients use; kubelet rotates tokens long before they end."""
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
-_MALFORMED = (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError)
-"""How the official loaders fail: they check little, and a file that is no kubeconfig shows as any of these."""
+_MALFORMED = (OSError, ValueError, KeyError, yaml.YAMLError)
 
 
 class _Source(Protocol):
-    """Where credentials come from."""
+    """Where a login comes from."""
 
-    async def load(self, configuration: Configuration) -> None:
-        """Put what is valid now into `configuration`."""
+    async def load(self) -> Login:
+        """What is valid now. Raises InvalidKubeconfig, or one of `_MALFORMED`."""
         ...
 
     def forget(self) -> None:
@@ -54,8 +49,7 @@ class Identity:
     """None for a server without TLS."""
     server_hostname: str | None
     proxy_url: str | None
-    files: tuple[str, ...]
-    """Which certificate files, in which state, `tls` was made of."""
+    tls_made_of: tuple[object, ...] = field(repr=False)
 
 
 class Credentials:
@@ -106,33 +100,21 @@ class Credentials:
 
 
 async def _identity(source: _Source, *, before: Identity | None) -> Identity:
-    configuration = Configuration()
     try:
-        await source.load(configuration)
-        found = _without_tls(configuration)
-        if not found.server_url.startswith("https:"):
-            return found
-        kept = before.tls if before and before.files == found.files else None
-        return replace(found, tls=kept or _tls(configuration))
+        login = await source.load()
+        made_of = (login.authority, login.certificate, login.key, login.verifies)
+        kept = before.tls if before and before.tls_made_of == made_of else None
+        server_url = login.server_url.rstrip("/")
+        return Identity(
+            server_url=server_url,
+            authorization=login.authorization,
+            tls=(kept or _tls(login)) if server_url.startswith("https:") else None,
+            server_hostname=login.server_hostname,
+            proxy_url=login.proxy_url or _proxy_from_environment(server_url),
+            tls_made_of=made_of,
+        )
     except _MALFORMED as problem:
         raise InvalidKubeconfig(f"{type(problem).__name__}: {problem}") from problem
-
-
-def _without_tls(configuration: Configuration) -> Identity:
-    server_url = str(configuration.host).rstrip("/")
-    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    return Identity(
-        server_url=server_url,
-        authorization=" ".join(configuration.api_key.get("BearerToken", "").split()),
-        tls=None,
-        server_hostname=configuration.tls_server_name,
-        proxy_url=configuration.proxy or _proxy_from_environment(server_url),
-        files=(str(configuration.verify_ssl), *(_state_of(path) for path in files)),
-    )
-
-
-def _state_of(path: str | None) -> str:
-    return f"{path} {Path(path).stat().st_mtime_ns}" if path else ""
 
 
 def _proxy_from_environment(server_url: str) -> str | None:
@@ -140,64 +122,71 @@ def _proxy_from_environment(server_url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
-def _tls(configuration: Configuration) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+def _tls(login: Login) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=login.authority or None)
     # Many clusters' own authorities lack the extensions that newer Pythons ask for; kubectl takes them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    if not configuration.verify_ssl:
+    if login.certificate:
+        _load_certificate(context, login)
+    if not login.verifies:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
+def _load_certificate(context: ssl.SSLContext, login: Login) -> None:
+    """Python's TLS takes certificates from files only: this one is nobody else's, and gone at once."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(f"{login.certificate}\n{login.key}\n")
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
 def _source(kubeconfig: str) -> _Source:
     paths = kubeconfig or os.environ.get("KUBECONFIG", "")
-    if not paths and incluster_config.SERVICE_HOST_ENV_NAME in os.environ:
+    if not paths and HOST_VARIABLE in os.environ:
         return _ServiceAccount()
-    return _Kubeconfig(paths or str(Path.home() / ".kube" / "config"))
+    return _kubeconfig(paths or str(Path.home() / ".kube" / "config"))
+
+
+def _kubeconfig(paths: str) -> _Source:
+    try:
+        is_plain = os.pathsep not in paths and login_of_kubeconfig(Path(paths)) is not None
+    except FileNotFoundError as problem:
+        raise InvalidKubeconfig(f"there is no kubeconfig at {paths}: {problem}") from problem
+    except _MALFORMED as problem:
+        raise InvalidKubeconfig(f"{paths}: {type(problem).__name__}: {problem}") from problem
+    if is_plain:
+        return _PlainKubeconfig(Path(paths))
+    from metaloop.common.kube.plugins import OfficialKubeconfig  # noqa: PLC0415 - see login.py: what it costs
+
+    return OfficialKubeconfig(paths)
 
 
 class _ServiceAccount:
     """The pod's own account: its files are read at each load."""
 
-    async def load(self, configuration: Configuration) -> None:
+    async def load(self) -> Login:
         """Read the token and the CA."""
-        incluster_config.load_incluster_config(client_configuration=configuration, try_refresh_token=False)
+        return login_of_pod(POD_FOLDER, os.environ)
 
     def forget(self) -> None:
         """Nothing is remembered."""
 
 
-class _Kubeconfig:
-    """One or more kubeconfig files; remembers when a plugin's credentials end, and tokens that were refreshed."""
+class _PlainKubeconfig:
+    """One kubeconfig that takes nothing but reading; it is read at each load."""
 
-    def __init__(self, paths: str) -> None:
-        try:
-            config = kube_config.KubeConfigMerger(paths).config
-            if config is None:
-                raise InvalidKubeconfig(f"there is no kubeconfig at {paths}")
-            self._loader = kube_config.KubeConfigLoader(config_dict=config, config_base_path=None)  # pyright: ignore[reportArgumentType]
-            user = config["users"].get_with_name(self._loader.current_context["context"].get("user"), safe=True)
-            self._uses_plugin = bool(user and "exec" in user["user"])
-        except _MALFORMED as problem:
-            raise InvalidKubeconfig(f"{paths}: {type(problem).__name__}: {problem}") from problem
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    async def load(self, configuration: Configuration) -> None:
-        """Read the files again, and run a plugin again if its credentials ran out."""
-        await self._loader.load_and_set(configuration)
-        if not self._uses_plugin:
-            return
-        if not configuration.api_key.get("BearerToken") and not configuration.cert_file:
-            raise InvalidKubeconfig("the exec plugin gave no credentials; the log says why")
-        # As client-go does: credentials without an end are kept until they are rejected.
-        if not hasattr(self._loader, "exec_plugin_expiry"):
-            self._loader.exec_plugin_expiry = _NEVER
+    async def load(self) -> Login:
+        """Read it, and the files that it names."""
+        login = login_of_kubeconfig(self._path)
+        if login is None:
+            raise ValueError(f"{self._path} came to need a plugin: that takes a restart")
+        return login
 
     def forget(self) -> None:
-        """Let the next load run the plugin anew."""
-        if self._uses_plugin:
-            for fetched in ("exec_plugin_expiry", "token", "cert_file", "key_file"):
-                vars(self._loader).pop(fetched, None)
+        """Nothing is remembered."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
@@ -9,6 +10,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.report import SyncReport
 
 READY = "Ready"
+PAUSED = "Paused"
 
 _NOT_THE_HOOKS_FAULT = frozenset(
     {
@@ -28,6 +30,9 @@ _NOT_THE_HOOKS_FAULT = frozenset(
         "Unavailable",
     }
 )
+_WAITING_FOR_A_YES = "DeletionHeldBack"
+"""Nothing failed but that nobody confirmed yet."""
+_SYNCED = "Synced"
 _CIRCUIT_OPEN = "CircuitOpen"
 _EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost"})
 """What mends itself with the next try, and is nobody's failure."""
@@ -44,6 +49,8 @@ class Trouble:
     message: str
     is_refusal: bool = False
     """Whether a resource is missing, or we may not see it: what happened to it meanwhile, nobody can tell."""
+    is_wanted: bool = False
+    """Whether somebody asked for it: it is told as Normal, not as a Warning."""
 
 
 @dataclass(slots=True)
@@ -93,11 +100,12 @@ class Health:
     is_ready: bool = False
     parents: int = 0
     failing: int = 0
+    is_paused: bool = False
 
     @property
-    def condition(self) -> tuple[int, str, bool]:
+    def condition(self) -> tuple[int, str, bool, bool]:
         """What of it is worth to be told soon; the rest can wait."""
-        return self.generation, self.reason, self.is_ready
+        return self.generation, self.reason, self.is_ready, self.is_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +117,23 @@ class Patient:
     health: Health
 
 
-def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | None) -> Health:
+def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | None, is_paused: bool = False) -> Health:
     """How a controller fares; `standing` is None unless it runs."""
     parents, failing = (standing.parents, len(standing.failing)) if standing else (0, 0)
+    reason, message = _state(trouble, standing)
+    is_ready = reason == _SYNCED
+    return Health(
+        generation=generation, reason=reason, message=message, is_ready=is_ready, parents=parents, failing=failing, is_paused=is_paused
+    )
+
+
+def _state(trouble: Trouble | None, standing: Standing | None) -> tuple[str, str]:
+    """The reason and message of the condition `Ready`."""
     if trouble is not None:
-        return Health(generation=generation, reason=trouble.condition, message=trouble.message, parents=parents, failing=failing)
+        return trouble.condition, trouble.message
     if standing is None:
-        return Health(generation=generation, reason="Starting", message="its resources are being listed")
-    if standing.failing:
-        reason, message = _failure(standing)
-        return Health(generation=generation, reason=reason, message=message, parents=parents, failing=failing)
-    return Health(generation=generation, reason="Synced", message="all parents are in sync", is_ready=True, parents=parents)
+        return "Starting", "its resources are being listed"
+    return _failure(standing) if standing.failing else (_SYNCED, "all parents are in sync")
 
 
 def _failure(standing: Standing) -> tuple[str, str]:
@@ -133,25 +147,49 @@ def _failure(standing: Standing) -> tuple[str, str]:
 def _failure_reason(report: SyncReport) -> str:
     if report.result == "throttled":
         return "HookThrottled"
+    if report.reason == _WAITING_FOR_A_YES:
+        return report.reason
     return "SyncFailing" if report.reason in _NOT_THE_HOOKS_FAULT else "HookFailing"
 
 
 def status_of(health: Health, before: JsonObject, *, at: str) -> JsonObject:
-    """The status that says so; other people's conditions stay, and `at` is when `Ready` changed, if it did."""
-    ready = {
+    """The status that says so; other people's conditions stay, and `at` is when one of ours changed, if it did."""
+    conditions = before.get("conditions")
+    former = [entry for entry in conditions if is_object(entry)] if isinstance(conditions, list) else []
+    return {
+        "observedGeneration": health.generation,
+        "parents": health.parents,
+        "failingParents": health.failing,
+        "conditions": [
+            *(entry for entry in former if entry.get("type") not in {READY, PAUSED}),
+            *({**entry, "lastTransitionTime": _since(entry, former) or at} for entry in _conditions(health)),
+        ],
+    }
+
+
+def _conditions(health: Health) -> list[JsonObject]:
+    ready: JsonObject = {
         "type": READY,
         "status": "True" if health.is_ready else "False",
         "observedGeneration": health.generation,
         "reason": health.reason,
         "message": health.message,
     }
-    conditions = before.get("conditions")
-    former = [entry for entry in conditions if is_object(entry)] if isinstance(conditions, list) else []
-    same = next((entry for entry in former if entry.get("type") == READY and entry.get("status") == ready["status"]), None)
-    since = (unstructured.text(same, "lastTransitionTime") if same else "") or at
-    return {
+    if not health.is_paused:
+        return [ready]
+    told = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
+    paused: JsonObject = {
+        "type": PAUSED,
+        "status": "True",
         "observedGeneration": health.generation,
-        "parents": health.parents,
-        "failingParents": health.failing,
-        "conditions": [*(entry for entry in former if entry.get("type") != READY), {**ready, "lastTransitionTime": since}],
+        "reason": "PausedByAnnotation",
+        "message": told,
     }
+    return [ready, paused]
+
+
+def _since(condition: JsonObject, former: list[JsonObject]) -> str:
+    """When a condition became what it is, where it was so before; empty otherwise."""
+    kept = (each for each in former if (each.get("type"), each.get("status")) == (condition["type"], condition["status"]))
+    same = next(kept, None)
+    return unstructured.text(same, "lastTransitionTime") if same else ""

@@ -59,13 +59,20 @@ class Instance:
     """Of a CompositeController one."""
     children: tuple[ResourceInfo, ...]
     """In the order of the spec."""
+    revisions: ResourceInfo | None = None
+    """ControllerRevisions, where children roll from one to the next."""
     adopters: Adopters = field(default_factory=Adopters)
     """Of a CompositeController its parents; a DecoratorController adopts nothing."""
 
     @property
     def resources(self) -> tuple[ResourceInfo, ...]:
         """Everything that it needs watched."""
-        return (*(target.resource for target in self.targets), *self.children)
+        return (*(target.resource for target in self.targets), *self.owned)
+
+    @property
+    def owned(self) -> tuple[ResourceInfo, ...]:
+        """Whose objects belong to parents: children, and revisions."""
+        return self.children if self.revisions is None else (*self.children, self.revisions)
 
     def key(self, target: Target, parent: ObjectKey) -> JobKey:
         """The job key of one parent."""

@@ -2,7 +2,8 @@
 
 - **Controllers take turns.** One with a thousand waiting keys gets no more turns than one with a single key; one that is at its
   `max_concurrent` is passed over until a job of its own ends.
-- **Classes**: within a controller, what *changed* goes before what is tried again, and that before what is merely resynced.
+- **Classes**: within a controller, a parent that is *new* goes before what *changed* (most of that are the echoes of our own writes), that before
+  what is tried again, and that before what is merely resynced.
 - **Nothing starves**: each fourth turn of a controller goes to a lower class, where a key of it has waited too long.
 - **New and old alternate** within a class: a fresh change overtakes a backlog after one turn, and the oldest still advances with
   every second turn.
@@ -20,12 +21,13 @@ Item = TypeVar("Item", bound=Hashable)
 class MarkClass(IntEnum):
     """Why a key waits, in the order of precedence."""
 
-    CHANGED = 0
-    RETRY = 1
-    RESYNC = 2
+    NEW = 0
+    CHANGED = 1
+    RETRY = 2
+    RESYNC = 3
 
 
-_PATIENCE_SECONDS = {MarkClass.RETRY: 2.0, MarkClass.RESYNC: 10.0}
+_PATIENCE_SECONDS = {MarkClass.CHANGED: 1.0, MarkClass.RETRY: 2.0, MarkClass.RESYNC: 10.0}
 """How long a key of a lower class waits before it may have the turn that is kept for such."""
 _TURNS_PER_AGED = 4
 

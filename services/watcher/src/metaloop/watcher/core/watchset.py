@@ -6,6 +6,7 @@ from typing import assert_never
 
 from metaloop.common.api.composite import CompositeController
 from metaloop.common.api.decorator import DecoratorController
+from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.watcher.core.instance import Controller, Instance, Target
 
@@ -40,7 +41,8 @@ class NoStatus:
 
 def instance_of(controller: Controller, served: Mapping[ResourceId, ResourceInfo]) -> Instance | Waiting | NoStatus:
     """The instance that would serve `controller`, or why there can't be one now (specification §3.1, §3.2)."""
-    wanted = dict.fromkeys((*_parent_resources(controller), *(rule.resource for rule in controller.children)))
+    revisions = (REVISIONS.id,) if _is_rolling(controller) else ()
+    wanted = dict.fromkeys((*parent_resources(controller), *(rule.resource for rule in controller.children), *revisions))
     missing = tuple(resource for resource in wanted if resource not in served)
     if missing:
         return Waiting(missing)
@@ -49,10 +51,20 @@ def instance_of(controller: Controller, served: Mapping[ResourceId, ResourceInfo
         for target in targets:
             if not target.resource.has_status:
                 return NoStatus(target.resource.id)
-    return Instance(controller=controller, targets=targets, children=tuple(served[rule.resource] for rule in controller.children))
+    return Instance(
+        controller=controller,
+        targets=targets,
+        children=tuple(served[rule.resource] for rule in controller.children),
+        revisions=served[REVISIONS.id] if revisions else None,
+    )
 
 
-def _parent_resources(controller: Controller) -> tuple[ResourceId, ...]:
+def _is_rolling(controller: Controller) -> bool:
+    return isinstance(controller, CompositeController) and any(rule.method in ROLLING_METHODS for rule in controller.children)
+
+
+def parent_resources(controller: Controller) -> tuple[ResourceId, ...]:
+    """The resources whose objects may be parents."""
     match controller:
         case CompositeController(parent=rule):
             return (rule.resource,)
