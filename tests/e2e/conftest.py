@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from metaloop.devkit.assets import ensure
+from metaloop.devkit.assets import ensure, ensure_jaeger
+from metaloop.devkit.errors import AssetsMissing
+from metaloop.devkit.ports import LOOPBACK, free_port
+from metaloop.devkit.testbed.jaeger import Jaeger
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
@@ -40,8 +43,22 @@ async def ground(assets: Path, workdir: Path) -> AsyncIterator[Ground]:
 async def lab(ground: Ground) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
     await install_parent(ground.cluster, THINGS)
-    async with Webhook.serve() as webhook, ground.stack() as stack:
-        yield Lab(ground=ground, stack=stack, webhook=webhook)
+    views_port = free_port()
+    # A watch of related objects that nobody follows any more stops soon, so that its end can be waited for.
+    settings = {"DEBUG_PORT": str(views_port), "RELATED_GRACE_SECONDS": "2"}
+    async with Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
+        yield Lab(ground=ground, stack=stack, webhook=webhook, views_url=f"http://{LOOPBACK}:{views_port}")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def jaeger(workdir: Path) -> AsyncIterator[Jaeger]:
+    """Where services that are told so send their traces."""
+    try:
+        program = await ensure_jaeger()
+    except AssetsMissing as missing:
+        pytest.skip(str(missing))
+    async with Jaeger.start(program, workdir) as jaeger:
+        yield jaeger
 
 
 @pytest_asyncio.fixture(loop_scope="session")

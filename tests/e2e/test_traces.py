@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from metaloop.devkit.assets import ensure_jaeger
-from metaloop.devkit.errors import AssetsMissing
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.jaeger import Jaeger, Span
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
@@ -16,16 +14,6 @@ from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
 pytestmark = pytest.mark.timeout(900)  # the first time on a machine, Jaeger is built
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def jaeger(workdir: Path) -> AsyncIterator[Jaeger]:
-    try:
-        program = await ensure_jaeger()
-    except AssetsMissing as missing:
-        pytest.skip(str(missing))
-    async with Jaeger.start(program, workdir) as jaeger:
-        yield jaeger
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

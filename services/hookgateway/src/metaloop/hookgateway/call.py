@@ -1,8 +1,8 @@
 """One hook call from the target to the verdict, and the page to read first: admit, identify, ask, judge, remember."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -23,10 +23,14 @@ from metaloop.hookgateway.credentials import CredentialStore
 from metaloop.hookgateway.errors import ControllerBusy, HookError
 from metaloop.hookgateway.metrics import Metrics
 from metaloop.hookgateway.steps import Steps, current_steps
+from metaloop.hookgateway.turns import Turns
 from metaloop.hookgateway.webhook import Transport, Webhook
 
 INFLATED_ASIDE_BYTES: Final = 4096
 """A compressed body larger than this is judged in a thread: it may grow a thousandfold, and other calls shall not wait for that."""
+
+BEGUN_AT_ONCE: Final = 8
+"""Calls of one controller that are begun without looking after the others."""
 
 log = get_logger()
 
@@ -58,6 +62,14 @@ class Limits:
     max_response_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one controller has of the gateway."""
+
+    places: Bulkhead
+    turns: Turns
+
+
 class Gateway:
     """Makes calls, and keeps what outlives them: webhooks with their circuits, remembered answers, each controller's places."""
 
@@ -68,7 +80,7 @@ class Gateway:
         self._credentials = credentials
         self._metrics = metrics
         self._webhooks: dict[Endpoint, Webhook] = {}
-        self._bulkheads: dict[ControllerId, Bulkhead] = {}
+        self._rooms: dict[ControllerId, Room] = {}
         """Those of controllers with calls in flight, and no others."""
 
     async def verdict_on(self, call: Call) -> Verdict:
@@ -77,7 +89,7 @@ class Gateway:
         with span(f"hook {target.hook}", traceparent=call.traceparent, attributes=_attributes(target)) as spanned:
             steps, credentials = Steps(spanned), NO_CREDENTIALS
             try:
-                with self._place_for(target.controller):
+                async with self._place_for(target.controller):
                     credentials = await self._credentials.credentials_of(target.endpoint)
                     verdict = await self._asked(call, credentials, steps)
             except HookError as error:
@@ -99,17 +111,21 @@ class Gateway:
             del self._webhooks[webhook.endpoint]
             await webhook.forget()
 
-    @contextmanager
-    def _place_for(self, controller: ControllerId) -> Iterator[None]:
-        bulkhead = self._bulkheads.setdefault(controller, Bulkhead(self._limits.calls_per_controller))
-        if not bulkhead.enter():
-            raise ControllerBusy(f"{controller} has {bulkhead.in_flight} calls in flight", after_seconds=self._limits.put_off_seconds)
+    @asynccontextmanager
+    async def _place_for(self, controller: ControllerId) -> AsyncIterator[None]:
+        room = self._rooms.get(controller)
+        if room is None:
+            room = self._rooms[controller] = Room(Bulkhead(self._limits.calls_per_controller), Turns(BEGUN_AT_ONCE))
+        places = room.places
+        if not places.enter():
+            raise ControllerBusy(f"{controller} has {places.in_flight} calls in flight", after_seconds=self._limits.put_off_seconds)
         try:
+            await room.turns.mine()
             yield
         finally:
-            bulkhead.leave()
-            if not bulkhead.in_flight:
-                del self._bulkheads[controller]
+            places.leave()
+            if not places.in_flight:
+                del self._rooms[controller]
 
     async def _asked(self, call: Call, credentials: Credentials, steps: Steps) -> Verdict:
         question = call.question

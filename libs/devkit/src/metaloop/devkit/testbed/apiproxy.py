@@ -71,6 +71,12 @@ class ApiProxy:
         self.asked: list[Asked] = []
         self.watch_delay_seconds = 0.0
         """How long each event is on its way."""
+        self.most_at_once = 0
+        """How many requests are served at once, each taking `busy_seconds` longer; more are turned away with 429. 0: any number."""
+        self.busy_seconds = 0.0
+        self.turned_away = 0
+        """How many requests were."""
+        self._at_once = 0
         self.refusals: dict[str, int] = {}
         """The status that is answered to every request whose path holds a key."""
         self.streams_lists = True
@@ -127,6 +133,19 @@ class ApiProxy:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         asked = Asked(request.method, request.path, dict(request.query))
         self.asked.append(asked)
+        if asked.is_watch or not self.most_at_once:
+            return await self._pass_on(asked, request)
+        if self._at_once >= self.most_at_once:
+            self.turned_away += 1
+            return web.json_response({"kind": "Status", "code": 429, "message": "busy"}, status=429, headers={"Retry-After": "1"})
+        self._at_once += 1
+        try:
+            await asyncio.sleep(self.busy_seconds)
+            return await self._pass_on(asked, request)
+        finally:
+            self._at_once -= 1
+
+    async def _pass_on(self, asked: Asked, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         await self._flows.wait()
         code = next((code for part, code in self.refusals.items() if part in request.path), 0)

@@ -23,6 +23,9 @@ CRDS = ResourceInfo(
 COMPOSITES = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="compositecontrollers", kind="CompositeController", namespaced=False
 )
+DECORATORS = ResourceInfo(
+    api_version="metacontroller.k8s.io/v1alpha1", resource="decoratorcontrollers", kind="DecoratorController", namespaced=False
+)
 
 _NOT_FOUND = 404
 _FIRST_ERROR = 400
@@ -110,6 +113,10 @@ class Cluster:
         except ApiRefused as refusal:
             if refusal.code != _NOT_FOUND:
                 raise
+
+    async def delete_all(self, resource: ResourceInfo, *, labels: str, namespace: str = "") -> None:
+        """Nothing, once the deletion of all objects with these labels is accepted."""
+        await self.request("DELETE", resource.collection_path(namespace), params={"labelSelector": labels})
 
     async def watch(self, resource: ResourceInfo, namespace: str = "", *, resource_version: str = "") -> AsyncIterator[JsonObject]:
         """The events of one watch stream, until the server ends it."""

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -47,12 +49,18 @@ class Ground:
 
     @asynccontextmanager
     async def stack(
-        self, *, settings: Mapping[str, str] | None = None, reconcilers: int = 2, standbys: int = 0, kubeconfig: Path | None = None
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        reconcilers: int = 2,
+        standbys: int = 0,
+        kubeconfig: Path | None = None,
+        nats_url: str = "",
     ) -> AsyncIterator[Stack]:
-        """The services, serving for as long as the block lasts; `kubeconfig` is another way to the cluster than the straight one."""
+        """The services, serving for as long as the block lasts; `kubeconfig` and `nats_url` are other ways there than the straight ones."""
         async with Stack.start(
             kubeconfig=kubeconfig or self.plane.kubeconfig_path,
-            nats_url=self.broker.url,
+            nats_url=nats_url or self.broker.url,
             workdir=self.workdir,
             reconcilers=reconcilers,
             standbys=standbys,
@@ -68,6 +76,8 @@ class Lab:
     ground: Ground
     stack: Stack
     webhook: Webhook
+    views_url: str = ""
+    """Where the watcher shows what it holds; empty: nowhere."""
 
     @property
     def cluster(self) -> Cluster:
@@ -85,6 +95,11 @@ class Lab:
         """All of it serving, for as long as the block lasts."""
         async with Ground.start(assets, workdir) as ground, Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
             yield Lab(ground=ground, stack=stack, webhook=webhook)
+
+    async def view(self, name: str) -> list[JsonObject]:
+        """What the watcher shows of its `queue`, `leases`, `cache`, `interests` or `controllers`."""
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return (await client.get(f"{self.views_url}/debug/{name}")).json()
 
 
 async def install_crds(cluster: Cluster) -> None:

@@ -82,7 +82,9 @@ def config_map(
     name: str, *, labels: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None, namespace: str = ""
 ) -> JsonObject:
     """A ConfigMap, in its parent's namespace unless one is given."""
-    metadata: JsonObject = {"name": name, "labels": dict(labels or {})}
+    metadata: JsonObject = {"name": name}
+    if labels:
+        metadata["labels"] = dict(labels)
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data or {})}

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import expect
 from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.webhook import Behaviour, Call
@@ -61,8 +61,9 @@ class Story:
         await self.cluster.create(NAMESPACES, namespace)
 
     async def end(self) -> None:
-        """Take the controller away, so that the next story has the services for itself."""
+        """Take the controllers away, so that the next story has the services for itself."""
         await self.cluster.delete(COMPOSITES, "", self.name)
+        await self.cluster.delete_all(DECORATORS, labels=f"{STORY_LABEL}={self.name}")
 
     async def controller(
         self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object
@@ -96,9 +97,13 @@ class Story:
             else:
                 return
 
-    def now_answers(self, behaviour: Behaviour) -> None:
-        """From now on the hook behaves so."""
-        self.lab.webhook.on(self.name, behaviour)
+    def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
+        """A hook of the controller, for its `spec.hooks`, that behaves so."""
+        return {"version": version, "webhook": {"url": self.now_answers(behaviour, name), "timeout": "5s"}}
+
+    def now_answers(self, behaviour: Behaviour, hook: str = "sync") -> str:
+        """The URL of a hook, which from now on behaves so."""
+        return self.lab.webhook.on(self._hook_name(hook), behaviour)
 
     async def parent(self, name: str, *, labels: Mapping[str, str] | None = None, **spec: object) -> JsonObject:
         """A parent of this story, created."""
@@ -159,6 +164,13 @@ class Story:
         """The Normal event about an object."""
         return await self._event("Normal", of=of, reason=reason)
 
+    async def ready(self, *, status: str, reason: str, of: ResourceInfo = COMPOSITES) -> None:
+        """Raises AssertionError until the condition `Ready` of the story's controller says so."""
+        found = unstructured.child_object(await self.cluster.get(of, "", self.name), "status").get("conditions")
+        conditions = [each for each in found if is_object(each)] if is_array(found) else []
+        told = [(each["status"], each["reason"]) for each in conditions if each["type"] == "Ready"]
+        expect(told == [(status, reason)], f"conditions of {self.name} are {conditions}")
+
     async def _event(self, kind: str, *, of: str, reason: str, containing: str = "") -> JsonObject:
         about_controller = of == self.name
         events = await self.cluster.list(EVENTS, "default" if about_controller else self._namespace or "default")
@@ -170,23 +182,31 @@ class Story:
         seen = [f"{event.get('type')} {event.get('reason')}: {event.get('message')}" for event in ours]
         raise AssertionError(f"no {kind} {reason} about {of} has {containing!r} in it, only {seen}")
 
-    def calls(self, *, parent: str = "") -> list[Call]:
-        """The hook's calls so far."""
-        return self.lab.webhook.calls(self.name, parent=parent)
+    def calls(self, hook: str = "sync", *, parent: str = "") -> list[Call]:
+        """A hook's calls so far."""
+        return self.lab.webhook.calls(self._hook_name(hook), parent=parent)
 
-    async def called(self, times: int, *, parent: str = "") -> None:
-        """Raises AssertionError until the hook was called so often."""
-        seen = len(self.calls(parent=parent))
-        expect(seen >= times, f"the hook was called {seen} times, not yet {times}")
+    async def called(self, times: int, hook: str = "sync", *, parent: str = "") -> None:
+        """Raises AssertionError until a hook was called so often."""
+        seen = len(self.calls(hook, parent=parent))
+        expect(seen >= times, f"the {hook} hook was called {seen} times, not yet {times}")
 
-    def no_more_than(self, times: int, *, parent: str = "") -> Callable[[], Awaitable[None]]:
-        """A check that the hook was not called more often than that."""
+    def no_more_than(self, times: int, hook: str = "sync", *, parent: str = "") -> Callable[[], Awaitable[None]]:
+        """A check that a hook was not called more often than that."""
 
         async def check() -> None:
-            seen = len(self.calls(parent=parent))
-            expect(seen <= times, f"the hook was called {seen} times, more than {times}")
+            seen = len(self.calls(hook, parent=parent))
+            expect(seen <= times, f"the {hook} hook was called {seen} times, more than {times}")
 
         return check
+
+    def writes_since(self, mark: int) -> list[str]:
+        """What the services wrote into the story's namespace since a mark, as the API server has it: `update pods/x`."""
+        requests = (each for each in self.lab.audit.ours_since(mark) if each.is_write and each.namespace == self.name)
+        return [f"{each.verb} {each.resource}/{each.name}" for each in requests]
+
+    def _hook_name(self, hook: str) -> str:
+        return self.name if hook == "sync" else f"{self.name}-{hook}"
 
     @property
     def _namespace(self) -> str:

@@ -51,8 +51,8 @@ class Call:
 
     @property
     def parent(self) -> JsonObject:
-        """The parent that it was about."""
-        return unstructured.child_object(self.request, "parent")
+        """The parent that it was about, by whichever name its kind of controller has for it."""
+        return unstructured.child_object(self.request, "parent") or unstructured.child_object(self.request, "object")
 
     @property
     def parent_name(self) -> str:
@@ -145,11 +145,17 @@ class Webhook:
             call.ended_at = time.monotonic()
 
     async def _note_overlap(self, call: Call, live: set[Call]) -> None:
-        others = live - {call}
+        others = {other for other in live - {call} if not _are_revisions(call, other)}
         if not others:
             return
         await asyncio.sleep(_GRACE_SECONDS)
         self.overlaps += [Overlap(earlier=other, later=call) for other in others & live]
+
+
+def _are_revisions(call: Call, other: Call) -> bool:
+    """Whether one sync asks about two revisions of its parent: the same version of it, with different specs."""
+    versions = {unstructured.resource_version(each.parent) for each in (call, other)}
+    return len(versions) == 1 and call.parent.get("spec") != other.parent.get("spec")
 
 
 def _common_name(connection: asyncio.Transport | None) -> str:

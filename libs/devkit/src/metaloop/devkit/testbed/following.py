@@ -1,0 +1,108 @@
+"""Parents that follow related objects: a controller with a customize hook, objects to follow in several namespaces, and what hooks are shown of them."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.testbed.builtin import named
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, ApiRefused
+from metaloop.devkit.testbed.eventually import expect
+from metaloop.devkit.testbed.manifests import config_map
+from metaloop.devkit.testbed.story import Story, three_config_maps
+from metaloop.devkit.testbed.webhook import Behaviour
+
+Rules: TypeAlias = Callable[[JsonObject], Sequence[JsonObject]]
+"""What a parent follows."""
+
+_ALREADY_EXISTS = 409
+
+
+def rule(resource: ResourceInfo, **fields: object) -> JsonObject:
+    """One rule of a customize hook's answer."""
+    return {"apiVersion": resource.api_version, "resource": resource.resource, **fields}  # type: ignore[dict-item]
+
+
+class Following:
+    """The words in which stories of related objects are told. All objects to follow bear the story's label, so that rules may be told by labels anywhere."""
+
+    def __init__(self, story: Story) -> None:
+        """Tell of this story."""
+        self.story = story
+
+    @property
+    def red(self) -> str:
+        """The namespace with the label color=red."""
+        return f"{self.story.name}-red"
+
+    @property
+    def blue(self) -> str:
+        """The namespace with the label color=blue."""
+        return f"{self.story.name}-blue"
+
+    async def namespace(self, color: str) -> None:
+        """A namespace of a colour besides the story's own."""
+        name = f"{self.story.name}-{color}"
+        await self.story.cluster.create(NAMESPACES, named(NAMESPACES, name, labels={"color": color, "story": self.story.name}))
+
+    async def config_map(self, name: str, *, namespace: str = "", k: str = "", text: str = "") -> None:
+        """A ConfigMap to follow is there, in the story's namespace unless told otherwise, with these data."""
+        space = namespace or self.story.name
+        obj = config_map(name, labels={"story": self.story.name, "k": k}, data={"text": text})
+        try:
+            await self.story.cluster.create(CONFIG_MAPS, obj, namespace=space)
+        except ApiRefused as refusal:
+            if refusal.code != _ALREADY_EXISTS:
+                raise
+            await self.story.cluster.patch(CONFIG_MAPS, space, name, {"data": {"text": text}})
+
+    def placed(self, fields: JsonObject) -> JsonObject:
+        """A rule for ConfigMaps of this story: `HOME`, `RED` and `BLUE` become its namespaces, and selectors ask for its label too."""
+        named_fields = {key: self.key(value) if isinstance(value, str) else value for key, value in fields.items()}
+        for selector in ("labelSelector", "namespaceSelector"):
+            wanted = named_fields.get(selector)
+            if isinstance(wanted, dict):
+                labels = {**unstructured.child_object(wanted, "matchLabels"), "story": self.story.name}
+                named_fields[selector] = {**wanted, "matchLabels": labels}
+        return rule(CONFIG_MAPS, **named_fields)
+
+    def key(self, text: str) -> str:
+        """A text with the namespaces' names in place of `HOME`, `RED` and `BLUE`."""
+        return text.replace("HOME", self.story.name).replace("RED", self.red).replace("BLUE", self.blue)
+
+    def hooks(self, rules: Rules, *, answer: Behaviour = three_config_maps, version: str = "v1") -> JsonObject:
+        """A controller's hooks, of which the customize hook answers with these rules."""
+        self.now_follows(rules)
+        return {
+            "sync": self.story.hook("sync", answer, version=version),
+            "customize": self.story.hook("customize", _customizing(rules), version=version),
+        }
+
+    async def controller(self, rules: Rules, *, answer: Behaviour = three_config_maps, version: str = "v1", **spec: object) -> None:
+        """The story's controller, with a customize hook."""
+        await self.story.controller(answer, **{"hooks": self.hooks(rules, answer=answer, version=version), **spec})
+
+    def now_follows(self, rules: Rules) -> None:
+        """From now on the customize hook answers with these rules."""
+        self.story.now_answers(_customizing(rules), "customize")
+
+    def shown(self, parent: str, group: str) -> JsonObject:
+        """The objects of a group, by the names that the sync hook's last call about a parent gave them; never the API server's own."""
+        calls = self.story.calls(parent=parent)
+        expect(calls, f"nobody has asked about {parent} yet")
+        related = unstructured.child_object(calls[-1].request, "related")
+        expect(group in related, f"there is no group {group}, only {list(related)}")
+        return {key: obj for key, obj in unstructured.child_object(related, group).items() if not key.endswith("kube-root-ca.crt")}
+
+    async def shows(self, parent: str, group: str, keys: set[str]) -> None:
+        """Raises AssertionError until the sync hook's last call about a parent showed these objects of a group."""
+        found = set(self.shown(parent, group))
+        expect(found == keys, f"{parent} was shown {sorted(found)}, not yet {sorted(keys)}")
+
+
+def _customizing(rules: Rules) -> Behaviour:
+    def behave(request: JsonObject) -> JsonObject:
+        return {"relatedResources": [*rules(unstructured.child_object(request, "parent"))]}
+
+    return behave
