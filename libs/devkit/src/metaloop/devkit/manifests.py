@@ -7,11 +7,12 @@ import yaml
 from metaloop.common.json import JsonObject
 
 _FOLDER = Path(__file__).with_name("crds")
+_KUSTOMIZATION = "kustomization.yaml"
 
 
 def crds_yaml() -> str:
     """All CRD manifests as one YAML stream, comments included."""
-    return "---\n".join(file.read_text() for file in sorted(_FOLDER.glob("*.yaml")))
+    return "---\n".join(file.read_text() for file in sorted(_FOLDER.glob("*.yaml")) if file.name != _KUSTOMIZATION)
 
 
 def crds() -> list[JsonObject]:
