@@ -54,6 +54,19 @@ def test_up_offers_every_option_that_is_promised() -> None:
     assert [option for option in PROMISED if option not in text] == []
 
 
+@pytest.mark.parametrize(
+    ("command", "promised"),
+    [
+        ("plan", ("--namespace", "--controller", "--gateway-url", "--gateway-token", "--output", "--apply-strategy", "--kubeconfig")),
+        ("release-finalizers", ("--dry-run", "--resource", "--kubeconfig")),
+    ],
+)
+def test_command_offers_every_option_that_is_promised(command: str, promised: tuple[str, ...]) -> None:
+    text = metaloop(command, "--help").stdout
+
+    assert [option for option in promised if option not in text] == []
+
+
 def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
     result = metaloop("crds")
 
@@ -89,12 +102,11 @@ def test_a_kubeconfig_that_is_none_is_a_clear_failure(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_an_apply_strategy_of_later_is_accepted_and_told_to_be_so(tmp_path: Path) -> None:
-    (tmp_path / "kubeconfig").write_text("nonsense")
+def test_an_apply_strategy_that_there_is_not_is_a_usage_error() -> None:
+    result = metaloop("up", "--apply-strategy", "magic")
 
-    result = metaloop("up", "--apply-strategy", "server-side-apply", "--kubeconfig", str(tmp_path / "kubeconfig"))
-
-    assert "server-side-apply is not there yet" in result.stderr
+    assert result.returncode == 2
+    assert "server-side-apply" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from metaloop.devkit.demo import TALES
+
 REPOSITORY = Path(__file__).parents[3]
 METALOOP = Path(sys.executable).with_name("metaloop")
 
@@ -26,3 +28,16 @@ def test_a_folder_without_an_example_is_a_clear_failure(tmp_path: Path) -> None:
 
     assert result.returncode == 1
     assert "there is no example in examples/hello" in result.stderr
+
+
+def test_examples_are_listed_with_what_they_are_about() -> None:
+    result = subprocess.run([METALOOP, "demo", "--list"], capture_output=True, text=True, check=True)
+
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [*TALES]
+
+
+def test_example_that_nobody_knows_is_a_clear_failure() -> None:
+    result = subprocess.run([METALOOP, "demo", "goodbye"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+    assert result.returncode != 0
+    assert "'goodbye' is none of hello" in " ".join(result.stderr.split())

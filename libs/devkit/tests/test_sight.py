@@ -2,7 +2,7 @@
 
 import pytest
 
-from metaloop.devkit.demo.sight import Greeting, Hello, Sight
+from metaloop.devkit.demo.tales.hellos import Greeting, Hello, Hellos
 
 
 def hello(*texts: str, who: str = "World", counted: int | None = None) -> Hello:
@@ -27,6 +27,6 @@ def test_a_parent_on_its_way_is_not(unfinished: Hello) -> None:
 
 
 def test_a_sight_is_converged_when_all_its_parents_are() -> None:
-    sight = Sight(hellos=(hello(*RIGHT), hello(*RIGHT[:1])), children=4)
+    sight = Hellos(hellos=(hello(*RIGHT), hello(*RIGHT[:1])), children=4)
 
     assert (sight.converged, sight.is_converged) == (1, False)

@@ -17,8 +17,8 @@ async def webhook() -> AsyncIterator[Webhook]:
         yield webhook
 
 
-async def _call(webhook: Webhook, parent: str) -> None:
-    body = dumps({"parent": {"metadata": {"name": parent, "uid": parent}}})
+async def _call(webhook: Webhook, parent: str, *, revision: str = "") -> None:
+    body = dumps({"parent": {"metadata": {"name": parent, "uid": parent, "resourceVersion": "1"}, "spec": {"text": revision}}})
     async with aiohttp.ClientSession() as session, session.post(webhook.url("h"), data=body) as response:
         await response.read()
 
@@ -44,6 +44,14 @@ async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook
 
     assert webhook.overlaps == []
     assert [call.parent_name for call in webhook.calls("h", parent="p")] == ["p", "p"]
+
+
+async def test_calls_for_two_revisions_of_one_parent_at_once_are_none(webhook: Webhook) -> None:
+    webhook.on("h", _slow)
+
+    await asyncio.gather(_call(webhook, "p", revision="old"), _call(webhook, "p", revision="new"))
+
+    assert webhook.overlaps == []
 
 
 async def test_call_whose_caller_is_gone_is_no_longer_live(webhook: Webhook) -> None:

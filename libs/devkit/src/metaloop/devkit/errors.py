@@ -3,6 +3,8 @@
 DevkitError
 ├── AssetsMissing        no source could give the control-plane programs
 ├── ClusterUnreachable   the API server of a kubeconfig does not answer, or refuses us
+├── NothingToPlan        a plan was asked for of something that no controller serves, or that several do
+├── ControllerLives      finalizers were to be taken away that a live controller puts back
 ├── StartFailed          a program ended, or stayed silent, before it was ready
 └── KeepsDying           a program was started again and again, and died each time
 
@@ -28,6 +30,14 @@ class AssetsMissing(DevkitError):
 
 class ClusterUnreachable(DevkitError):
     """The API server that a kubeconfig names does not answer, or refuses us."""
+
+
+class NothingToPlan(DevkitError):
+    """What was named is no parent of any controller, or of more than one."""
+
+
+class ControllerLives(DevkitError):
+    """A controller whose finalizers were to be taken off its parents is there, and would put them back."""
 
 
 class StartFailed(DevkitError):

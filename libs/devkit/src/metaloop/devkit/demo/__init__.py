@@ -1,5 +1,6 @@
-"""`metaloop demo`: one story on a real cluster, told while it happens."""
+"""`metaloop demo`: an example's story on a real cluster, told while it happens."""
 
-from metaloop.devkit.demo.tale import tell_story
+from metaloop.devkit.demo.tales import TALES
+from metaloop.devkit.demo.telling import play, tell
 
-__all__ = ["tell_story"]
+__all__ = ["TALES", "play", "tell"]

@@ -1,87 +1,140 @@
-"""What the cluster holds of the example now: each Hello with the greetings that are its children."""
+"""What the cluster holds of a tale now: enough of it to know how far the story is, and to show it."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Protocol
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
+from metaloop.devkit.testbed.cluster import Cluster
 
-HELLOS = ResourceInfo(api_version="example.com/v1", resource="hellos", kind="Hello", namespaced=True, has_status=True)
-LANGUAGES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Greeting:
-    """One child."""
-
-    name: str
-    uid: str
-    text: str
+_OF_KUBERNETES: Final = ("kube-", "default")
+_IN_EVERY_NAMESPACE: Final = "kube-root-ca.crt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
-    """One parent, and the children that it owns."""
+class Row:
+    """One line of a table, and whether what it tells of is as it should be."""
 
-    name: str
-    who: str
-    counted: int
-    """How many greetings its status counts."""
-    greetings: tuple[Greeting, ...]
+    cells: tuple[str, ...]
+    is_right: bool = True
 
-    @property
-    def right(self) -> int:
-        """How many greetings greet whom they should."""
-        return sum(greeting.text.endswith(f", {self.who}!") for greeting in self.greetings)
+
+class Sight(Protocol):
+    """What can be shown of any tale."""
 
     @property
-    def is_converged(self) -> bool:
-        """Whether children and status are what the hook asks for."""
-        return self.right == self.counted == len(self.greetings) == LANGUAGES
+    def counts(self) -> str:
+        """All of it in a line."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the cells of each row tell."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The table."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """All parents by name, and how many children there are, orphans included."""
+class Objects:
+    """The objects of some kinds, by kind and then by `namespace/name`."""
 
-    hellos: tuple[Hello, ...]
-    children: int
+    found: Mapping[str, Mapping[str, JsonObject]]
+    columns: tuple[str, ...] = ("kind", "name", "is")
+
+    def of(self, kind: str) -> Mapping[str, JsonObject]:
+        """The objects of a kind."""
+        return self.found[kind]
+
+    def get(self, kind: str, key: str) -> JsonObject:
+        """One object; empty where there is none."""
+        return self.found[kind].get(key, {})
 
     @property
-    def converged(self) -> int:
-        """How many parents are as they should be."""
-        return sum(hello.is_converged for hello in self.hellos)
+    def counts(self) -> str:
+        """How many there are of each kind."""
+        return ", ".join(f"{len(objects)} {kind}{'' if len(objects) == 1 else 's'}" for kind, objects in self.found.items())
 
     @property
-    def is_converged(self) -> bool:
-        """Whether all are."""
-        return self.converged == len(self.hellos)
-
-    def hello(self, name: str) -> Hello:
-        """One of the parents."""
-        return next(hello for hello in self.hellos if hello.name == name)
+    def rows(self) -> Sequence[Row]:
+        """A row for each object."""
+        return [_row(kind, key, obj) for kind, objects in self.found.items() for key, obj in objects.items()]
 
 
-async def look(cluster: Cluster, namespace: str) -> Sight:
-    """What is there now, in two requests."""
-    parents = await cluster.list(HELLOS, namespace)
-    children = await cluster.list(CONFIG_MAPS, namespace, labels="language")
-    hellos = (_hello(parent, children) for parent in parents)
-    return Sight(hellos=tuple(sorted(hellos, key=lambda hello: hello.name)), children=len(children))
+async def objects_of(cluster: Cluster, resources: Sequence[ResourceInfo]) -> Objects:
+    """All objects of some kinds, but Kubernetes' own."""
+    found: dict[str, dict[str, JsonObject]] = {}
+    for resource in resources:
+        listed = await cluster.list(resource)
+        found[resource.kind] = {_key(obj): obj for obj in sorted(listed, key=_key) if not _is_of_kubernetes(obj)}
+    return Objects(found=found)
 
 
-def _hello(parent: JsonObject, children: list[JsonObject]) -> Hello:
-    uid = unstructured.uid(parent)
-    return Hello(
-        name=unstructured.name(parent),
-        who=unstructured.text(unstructured.child_object(parent, "spec"), "who"),
-        counted=unstructured.integer(unstructured.child_object(parent, "status"), "greetings"),
-        greetings=tuple(_greeting(child) for child in children if (owner := controller_ref(child)) and owner.uid == uid),
-    )
+def is_ready(obj: JsonObject) -> bool:
+    """Whether a Pod is ready."""
+    conditions = unstructured.child_object(obj, "status").get("conditions")
+    return is_array(conditions) and any(is_object(each) and each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
-def _greeting(child: JsonObject) -> Greeting:
-    text = unstructured.text(unstructured.child_object(child, "data"), "greeting")
-    return Greeting(name=unstructured.name(child), uid=unstructured.uid(child), text=text)
+def _key(obj: JsonObject) -> str:
+    namespace = unstructured.namespace(obj)
+    return f"{namespace}/{unstructured.name(obj)}" if namespace else unstructured.name(obj)
+
+
+def _is_of_kubernetes(obj: JsonObject) -> bool:
+    home = unstructured.namespace(obj) or unstructured.name(obj)
+    return home.startswith(_OF_KUBERNETES) or unstructured.name(obj) == _IN_EVERY_NAMESPACE
+
+
+def _row(kind: str, key: str, obj: JsonObject) -> Row:
+    if unstructured.is_deleting(obj):
+        return Row(cells=(kind, key, "going"), is_right=False)
+    says = _SAYS.get(kind, _status)
+    return Row(cells=(kind, key, says(obj)), is_right=kind != "Pod" or _pod(obj) in {"Ready", "Succeeded"})
+
+
+def _pod(obj: JsonObject) -> str:
+    return "Ready" if is_ready(obj) else unstructured.text(unstructured.child_object(obj, "status"), "phase")
+
+
+def _selector(obj: JsonObject) -> str:
+    return _pairs(unstructured.child_object(unstructured.child_object(obj, "spec"), "selector"))
+
+
+def _data(obj: JsonObject) -> str:
+    return _pairs(unstructured.child_object(obj, "data"))
+
+
+def _labels(obj: JsonObject) -> str:
+    labels = unstructured.labels(obj)
+    return ", ".join(f"{key}={value}" for key, value in labels.items() if "kubernetes.io" not in key)
+
+
+def _replicas(obj: JsonObject) -> str:
+    spec, status = unstructured.child_object(obj, "spec"), unstructured.child_object(obj, "status")
+    return f"{status.get('readyReplicas', 0)} of {spec.get('replicas')} ready"
+
+
+def _status(obj: JsonObject) -> str:
+    return _pairs({key: value for key, value in unstructured.child_object(obj, "status").items() if not isinstance(value, list)})
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())
+
+
+_SAYS: Final[Mapping[str, Callable[[JsonObject], str]]] = {
+    "Pod": _pod,
+    "Service": _selector,
+    "ConfigMap": _data,
+    "Secret": _data,
+    "Namespace": _labels,
+    "ReplicaSet": _replicas,
+    "StatefulSet": _replicas,
+}
+"""What a row tells of an object of a kind; of others, its status."""

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from metaloop.devkit.demo.sight import LANGUAGES, Hello, Sight
+from metaloop.devkit.demo.sight import Row, Sight
 from metaloop.devkit.tell import duration
 
 _REDRAWS_PER_SECOND = 10
@@ -63,7 +63,7 @@ class PlainView:
 
     def show(self, sight: Sight) -> None:
         """The counts, unless they are the same or were told a moment ago."""
-        now, text = time.monotonic(), _counts(sight)
+        now, text = time.monotonic(), sight.counts
         if text != self._last and now - self._told >= _PLAIN_SECONDS:
             self._told, self._last = now, text
             self._write(f"   {text} ({duration(now - self._began)})")
@@ -77,7 +77,7 @@ class PlainView:
 
 
 class LivingView:
-    """The finished scenes above, the present one with a table of all parents below."""
+    """The finished scenes above, the present one with a table of what there is below."""
 
     def __init__(self, live: Live) -> None:
         """Draw into a live display."""
@@ -92,7 +92,7 @@ class LivingView:
     def show(self, sight: Sight) -> None:
         """The table as it is now."""
         heading = Text(f"{self._title} ({duration(time.monotonic() - self._began)})", style="bold")
-        self._live.update(Group(heading, Text(_counts(sight), style="dim"), Columns(_tables(sight.hellos))))
+        self._live.update(Group(heading, Text(sight.counts, style="dim"), Columns(_tables(sight))))
 
     def end(self, result: str) -> None:
         """The scene becomes two lines that stay, above what comes next."""
@@ -100,24 +100,26 @@ class LivingView:
         self._live.console.print(Text.assemble(("✓ ", "green"), self._title), Text(f"  {result} ({took})", style="dim"), sep="\n")
 
 
-def _counts(sight: Sight) -> str:
-    return f"{sight.converged} of {len(sight.hellos)} parents are as they should be, {sight.children} children"
+class BlindView:
+    """Nobody watches."""
+
+    def begin(self, title: str) -> None:
+        """Nothing is shown."""
+
+    def show(self, sight: Sight) -> None:
+        """Nothing is shown."""
+
+    def end(self, result: str) -> None:
+        """Nothing is shown."""
 
 
-def _tables(hellos: Sequence[Hello]) -> list[RenderableType]:
-    """The parents in columns of a length that fits most terminals."""
-    return [_table(hellos[start : start + _ROWS]) for start in range(0, len(hellos), _ROWS)]
+def _tables(sight: Sight) -> list[RenderableType]:
+    """The rows in columns of a length that fits most terminals."""
+    return [_table(sight.columns, sight.rows[start : start + _ROWS]) for start in range(0, len(sight.rows), _ROWS)]
 
 
-def _table(hellos: Sequence[Hello]) -> Table:
-    table = Table("parent", "greets", "children", "status")
-    for hello in hellos:
-        color = "green" if hello.is_converged else "yellow"
-        table.add_row(hello.name, hello.who, Text(_marks(hello), style=color), Text(str(hello.counted), style=color))
+def _table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row.cells, style="green" if row.is_right else "yellow")
     return table
-
-
-def _marks(hello: Hello) -> str:
-    """A mark for each child: right, there but not right yet, missing."""
-    there = min(len(hello.greetings), LANGUAGES)
-    return "●" * hello.right + "◐" * (there - hello.right) + "○" * (LANGUAGES - there)

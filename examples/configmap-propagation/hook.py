@@ -1,0 +1,63 @@
+"""Keeps a copy of one ConfigMap in each namespace that a ConfigMapPropagation lists.
+
+The source is nobody's child: it is a related object, which the customize hook names and the sync hook is shown. Whenever it changes,
+sync is called again. So are the target namespaces: a copy is made as soon as its namespace is there.
+"""
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+def customize(request: dict[str, Any]) -> dict[str, Any]:
+    """What sync wants to be shown beside the copies: the source, and those of the target namespaces that exist."""
+    spec = request["parent"]["spec"]
+    source = {"apiVersion": "v1", "resource": "configmaps", "namespace": spec["source"]["namespace"], "names": [spec["source"]["name"]]}
+    targets = {"apiVersion": "v1", "resource": "namespaces", "names": spec["targets"]}
+    return {"relatedResources": [source, targets]}
+
+
+def sync(request: dict[str, Any]) -> dict[str, Any]:
+    """A copy of the source in each target that exists; no source, no copies."""
+    spec, related = request["parent"]["spec"], request["related"]
+    sources, namespaces = list(related["ConfigMap.v1"].values()), related["Namespace.v1"]
+    copies = [copy_of(source, namespace) for source in sources for namespace in namespaces if namespace != spec["source"]["namespace"]]
+    status = {"wanted": len(spec["targets"]), "copies": len(request["children"]["ConfigMap.v1"]), "sourceFound": bool(sources)}
+    return {"status": status, "children": copies}
+
+
+def copy_of(source: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The source's content under its name, in another namespace."""
+    copy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": source["metadata"]["name"], "namespace": namespace}}
+    return copy | {key: source[key] for key in ("data", "binaryData") if key in source}
+
+
+HOOKS = {"/customize": customize, "/sync": sync}
+
+
+class Hooks(BaseHTTPRequestHandler):
+    """Serves each hook at its path: a JSON request in, a JSON answer out."""
+
+    protocol_version = "HTTP/1.1"  # keeps connections open from one call to the next
+    disable_nagle_algorithm = True  # headers and body are two small writes: without delay
+
+    def do_POST(self) -> None:
+        """Answer one call."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        hook = HOOKS.get(self.path)
+        content = json.dumps(hook(request) if hook else {"error": f"no hook at {self.path}"}).encode()
+        self.send_response(200 if hook else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names them so
+        """Say nothing of each call."""
+
+
+if __name__ == "__main__":
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 8092
+    print(f"serving hooks at http://127.0.0.1:{port}", flush=True)
+    ThreadingHTTPServer(("127.0.0.1", port), Hooks).serve_forever()
