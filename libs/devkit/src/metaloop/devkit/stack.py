@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ class Service:
 
     daemon: Daemon
     url: str
+    debug_url: str = ""
+    """Where a watcher shows its debug views, to this machine alone; empty for the others."""
 
     @property
     def name(self) -> str:
@@ -104,13 +106,23 @@ class Stack:
         names = ("watcher", "hookgateway", *workers, *(f"watcher-{index}" for index in range(1, standbys + 1)))
         numbers = free_ports(len(names)) if port_base is None else range(port_base, port_base + len(names))
         ports = dict(zip(names, numbers, strict=True))
+        views = dict(zip(_watchers(names), free_ports(1 + standbys), strict=True))
         meeting_points = _meeting_points(kubeconfig, nats_url=nats_url, gateway_url=_url(ports["hookgateway"]))
         environment = {**meeting_points, **(settings or {})}
         folder = private_folder(workdir, "services")
         async with group() as daemons:
-            started = await daemons.start_all([_program(name, folder, settings=environment, port=port) for name, port in ports.items()])
+            programs = [
+                _program(name, folder, settings={**environment, "PORT": str(port), "DEBUG_PORT": str(views.get(name, 0))})
+                for name, port in ports.items()
+            ]
+            started = await daemons.start_all(programs)
             watcher, hookgateway, *others = (
-                Service(daemon=daemon, url=_url(port)) for daemon, port in zip(started, ports.values(), strict=True)
+                Service(
+                    daemon=daemon,
+                    url=_url(ports[daemon.name]),
+                    debug_url=f"{_url(views[daemon.name])}/debug" if daemon.name in views else "",
+                )
+                for daemon in started
             )
             yield Stack(
                 watcher=watcher, hookgateway=hookgateway, reconcilers=tuple(others[:reconcilers]), standbys=tuple(others[reconcilers:])
@@ -128,13 +140,17 @@ def _meeting_points(kubeconfig: Path, *, nats_url: str, gateway_url: str) -> dic
     }
 
 
-def _program(name: str, folder: Path, *, settings: Mapping[str, str], port: int) -> Program:
+def _watchers(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith("watcher")]
+
+
+def _program(name: str, folder: Path, *, settings: Mapping[str, str]) -> Program:
     environment = {_PREFIX + key: value for key, value in settings.items()}
     return Program(
         name=name,
         argv=(sys.executable, "-m", f"metaloop.{name.partition('-')[0]}"),
-        env={**_keeping_bytecode(os.environ), **environment, f"{_PREFIX}PORT": str(port)},
-        ready=probes.http_ok(f"{_url(port)}/readyz"),
+        env={**_keeping_bytecode(os.environ), **environment},
+        ready=probes.http_ok(f"{_url(int(settings['PORT']))}/readyz"),
         folder=folder,
         start_seconds=_START_SECONDS,
         stop_seconds=_STOP_SECONDS,

@@ -9,9 +9,12 @@ import typer
 from metaloop.common.duration import seconds_of
 from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
+from metaloop.devkit.cli.plan import PlanOptions, plan
+from metaloop.devkit.cli.release import release
 from metaloop.devkit.cli.run import run
 from metaloop.devkit.cli.up import UpOptions, serve
-from metaloop.devkit.demo import tell_story
+from metaloop.devkit.demo import TALES, tell
+from metaloop.devkit.dryrun.gateway import GatewayAddress
 
 app = typer.Typer(
     help="Runs Kubernetes controllers whose business logic is a webhook.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -32,6 +35,13 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+
+
+class Output(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def _duration(text: str) -> float:
@@ -111,10 +121,63 @@ def crds() -> None:
 
 @app.command()
 def demo(
-    *, example: Annotated[Path, typer.Option(help="The folder of the example to tell it with.", file_okay=False)] = Path("examples/hello")
+    name: Annotated[str, typer.Argument(help="The example whose story is told.")] = "hello",
+    *,
+    example: Annotated[Path | None, typer.Option(help="The folder of the example, if it is not examples/NAME.", file_okay=False)] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the examples, and what their stories are about.")] = False,
 ) -> None:
-    """Tell a story on a real cluster: parents converge, children follow and come back, a reconciler is killed, and nothing is lost."""
-    run(tell_story(example))
+    """Tell an example's story on a real cluster: hello's is of parents that converge, and of a reconciler that is killed."""
+    if list_:
+        typer.echo("\n".join(f"{name:<22} {tale.about}" for name, tale in TALES.items()))
+        return
+    if name not in TALES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(TALES)}", param_hint="NAME")
+    run(tell(TALES[name], example or Path("examples") / name))
+
+
+@app.command("plan")
+def plan_command(  # noqa: PLR0913 - one argument for each option of the command line
+    target: Annotated[str, typer.Argument(help="KIND/NAME of a parent; or a controller, with the parent's NAMESPACE/NAME after it.")],
+    parent: Annotated[str, typer.Argument(help="The parent of that controller: NAMESPACE/NAME, or NAME where it has no namespace.")] = "",
+    *,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace of KIND/NAME.")] = "default",
+    controller: Annotated[str, typer.Option(help="Which controller, where KIND/NAME is a parent of several.")] = "",
+    kubeconfig: Annotated[str, typer.Option(help="The cluster; $KUBECONFIG or ~/.kube/config without it.")] = "",
+    gateway_url: Annotated[str, typer.Option(help="A running hook gateway to call the hooks through; without it, one is started.")] = "",
+    gateway_token: Annotated[
+        str, typer.Option(help="The token that this gateway wants to see.", envvar="METALOOP_GATEWAY_TOKEN", show_envvar=True)
+    ] = "",
+    apply_strategy: Annotated[ApplyStrategy, typer.Option(help="As the reconcilers are told.")] = ApplyStrategy.DYNAMIC_APPLY,
+    field_manager: Annotated[str, typer.Option(help="As the reconcilers are told.")] = "metacontroller",
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TEXT,
+) -> None:
+    """Print what a sync would do to a live parent, with the reason and the difference of each write. The hooks are asked; nothing is written."""
+    options = PlanOptions(
+        target=target,
+        parent=parent,
+        namespace=namespace,
+        controller=controller,
+        kubeconfig=kubeconfig,
+        gateway=GatewayAddress(gateway_url, gateway_token) if gateway_url else None,
+        apply_strategy=apply_strategy,
+        field_manager=field_manager,
+        as_json=output is Output.JSON,
+    )
+    run(plan(options))
+
+
+@app.command("release-finalizers")
+def release_command(
+    controller: Annotated[str, typer.Argument(help="The controller that is gone: CompositeController/NAME or DecoratorController/NAME.")],
+    *,
+    kubeconfig: Annotated[str, typer.Option(help="The cluster; $KUBECONFIG or ~/.kube/config without it.")] = "",
+    resource: Annotated[
+        str, typer.Option(help="Look only at these objects: a plural, with its group or without. All kinds otherwise.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print which objects have it.")] = False,
+) -> None:
+    """Take the finalizer of a controller that is gone off all objects that still have it, so that they can be deleted."""
+    run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run))
 
 
 def main() -> None:

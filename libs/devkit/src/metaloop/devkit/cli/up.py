@@ -16,9 +16,6 @@ from metaloop.devkit.cli.run import forever
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.workdir import run_folder
 
-_NOT_YET = "server-side-apply"
-_INSTEAD = "dynamic-apply"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
@@ -39,15 +36,13 @@ class UpOptions:
         return {
             "TARGET_LABEL_SELECTOR": self.target_label_selector,
             "DISCOVERY_INTERVAL_SECONDS": str(self.discovery_interval_seconds),
-            "APPLY_STRATEGY": _INSTEAD if self.apply_strategy == _NOT_YET else self.apply_strategy,
+            "APPLY_STRATEGY": self.apply_strategy,
             "LOG_LEVEL": self.log_level,
         }
 
 
 async def serve(options: UpOptions) -> None:
     """Serve a cluster until we are told to stop."""
-    if options.apply_strategy == _NOT_YET:
-        tell.line(f"{_NOT_YET} is not there yet: children are written by {_INSTEAD}")
     if options.ready_file:
         options.ready_file.unlink(missing_ok=True)
     with run_folder() as folder:
@@ -93,6 +88,7 @@ def _tell_where(stack: Stack) -> None:
     tell.line(f"logs are in {stack.watcher.log.parent}, metrics at")
     for service in stack.services:
         tell.line(f"  {service.metrics_url} ({service.name})")
+    tell.line(f"what waits and why: {stack.watcher.debug_url}/queue, and leases, cache, interests, controllers beside it")
 
 
 @contextmanager

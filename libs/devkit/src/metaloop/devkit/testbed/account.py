@@ -26,7 +26,7 @@ def rule(group: str, resources: Sequence[str], *, verbs: Sequence[str] = ("*",),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A service account; made by `Account.create`."""
+    """A service account; made by `create` or `existing`."""
 
     cluster: Cluster
     namespace: str
@@ -37,6 +37,11 @@ class Account:
     async def create(plane: ControlPlane, cluster: Cluster, *, namespace: str, name: str, folder: Path) -> "Account":
         """A new account in a namespace, which may do nothing yet, with its kubeconfig in `folder`."""
         await cluster.create(_ACCOUNTS, {"metadata": {"name": name, "namespace": namespace}}, namespace=namespace)
+        return await Account.existing(plane, cluster, namespace=namespace, name=name, folder=folder)
+
+    @staticmethod
+    async def existing(plane: ControlPlane, cluster: Cluster, *, namespace: str, name: str, folder: Path) -> "Account":
+        """An account that is there already, with what it may do; its kubeconfig is in `folder`."""
         path = folder / f"{namespace}-{name}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(json.dumps(_kubeconfig(plane, await token_of(cluster, namespace=namespace, name=name))))

@@ -107,7 +107,7 @@ class ApiProxy:
             await runner.setup()
             try:
                 await web.TCPSite(runner, LOOPBACK, 0).start()
-                proxy.kubeconfig_path = _kubeconfig(folder, f"http://{LOOPBACK}:{runner.addresses[0][1]}")
+                proxy.kubeconfig_path = write_kubeconfig(folder, f"http://{LOOPBACK}:{runner.addresses[0][1]}")
                 yield proxy
             finally:
                 proxy.thaw()
@@ -120,6 +120,13 @@ class ApiProxy:
             watch.fault = fault
             if fault in {WatchFault.END, WatchFault.CUT, WatchFault.EXPIRE}:
                 watch.lines.put_nowait((0.0, b""))
+        return len(chosen)
+
+    def slip_in(self, line: bytes, *, of: str = "") -> int:
+        """Have all open watches whose path holds `of` say a line that the server never said; how many those are."""
+        chosen = [watch for watch in self._watches if of in watch.path]
+        for watch in chosen:
+            watch.lines.put_nowait((0.0, line))
         return len(chosen)
 
     def freeze(self) -> None:
@@ -153,6 +160,12 @@ class ApiProxy:
             code = 422
         if code:
             return web.json_response({"kind": "Status", "code": code, "message": "a bad day"}, status=code)
+        try:
+            return await self._ask_upstream(asked, request, body)
+        except aiohttp.ClientError as error:
+            return web.json_response({"kind": "Status", "code": 502, "message": repr(error)}, status=502)
+
+    async def _ask_upstream(self, asked: Asked, request: web.Request, body: bytes) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         async with self._upstream.request(request.method, request.rel_url, data=body or None, headers=headers) as answer:
             if asked.is_watch and answer.status == 200:
@@ -210,7 +223,8 @@ class ApiProxy:
                     return
 
 
-def _kubeconfig(folder: Path, server_url: str) -> Path:
+def write_kubeconfig(folder: Path, server_url: str) -> Path:
+    """The path of a new kubeconfig for a server that asks nobody who they are."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

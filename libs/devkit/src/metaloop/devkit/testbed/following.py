@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.builtin import named
@@ -88,12 +88,17 @@ class Following:
         self.story.now_answers(_customizing(rules), "customize")
 
     def shown(self, parent: str, group: str) -> JsonObject:
-        """The objects of a group, by the names that the sync hook's last call about a parent gave them; never the API server's own."""
+        """The story's objects of a group, by the names that the sync hook's last call about a parent gave them."""
         calls = self.story.calls(parent=parent)
         expect(calls, f"nobody has asked about {parent} yet")
         related = unstructured.child_object(calls[-1].request, "related")
         expect(group in related, f"there is no group {group}, only {list(related)}")
-        return {key: obj for key, obj in unstructured.child_object(related, group).items() if not key.endswith("kube-root-ca.crt")}
+        return {key: obj for key, obj in unstructured.child_object(related, group).items() if is_object(obj) and self._is_told_of(obj)}
+
+    def _is_told_of(self, obj: JsonObject) -> bool:
+        """Whether an object is none of another story, or of Kubernetes."""
+        own = self.story.name
+        return unstructured.labels(obj).get("story", own) == own and unstructured.name(obj) != "kube-root-ca.crt"
 
     async def shows(self, parent: str, group: str, keys: set[str]) -> None:
         """Raises AssertionError until the sync hook's last call about a parent showed these objects of a group."""

@@ -20,8 +20,7 @@ class Kind:
     drift: JsonObject
     """A merge patch, as by somebody else, that changes a value which the hook wants."""
     other: JsonObject
-    """A merge patch of `content` to something else that the hook may want, which recreation alone can bring about where `is_immutable`."""
-    is_immutable: bool = False
+    """A merge patch of `content` to something else that the hook may want; of an immutable field where the kind has any."""
 
     @property
     def name(self) -> str:
@@ -86,7 +85,6 @@ KINDS: Final[dict[str, Kind]] = {
                     "template": {"metadata": {"labels": {"also": "this"}}},
                 }
             },
-            is_immutable=True,
         ),
         Kind(
             info=_kind("apps/v1", "statefulsets", "StatefulSet"),
@@ -101,7 +99,6 @@ KINDS: Final[dict[str, Kind]] = {
             },
             drift={"spec": {"replicas": 1}},
             other={"spec": {"serviceName": "b"}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("apps/v1", "daemonsets", "DaemonSet"),
@@ -114,7 +111,6 @@ KINDS: Final[dict[str, Kind]] = {
             content={"spec": {**_JOB, "suspend": True}},
             drift={"spec": {"suspend": False}},
             other={"spec": {"template": {"spec": {"dnsPolicy": "Default"}}}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("batch/v1", "cronjobs", "CronJob"),
@@ -127,7 +123,6 @@ KINDS: Final[dict[str, Kind]] = {
             content={"spec": {"selector": _LABELS, **_PORTS}},
             drift={"spec": {"selector": {"app": "other"}}},
             other={"spec": {"clusterIP": "None"}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("networking.k8s.io/v1", "ingresses", "Ingress"),
@@ -160,14 +155,12 @@ KINDS: Final[dict[str, Kind]] = {
             content={"stringData": {"text": "plain"}, "data": {"key": "dmFs\ndWU="}},
             drift={"data": {"text": "b3RoZXI="}},
             other={"type": "example.com/other"},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
             content={"spec": {**_CLAIM, "storageClassName": "none"}},
             drift={"metadata": {"labels": {"app": "other"}}},
             other={"spec": {"storageClassName": "other"}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("v1", "serviceaccounts", "ServiceAccount"),
@@ -189,7 +182,6 @@ KINDS: Final[dict[str, Kind]] = {
             },
             drift={"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "another"}]},
             other={"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "b"}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy"),
@@ -201,7 +193,7 @@ KINDS: Final[dict[str, Kind]] = {
                 }
             },
             drift={"spec": {"podSelector": {"matchLabels": {"app": "other"}}}},
-            other={"spec": {"ingress": [{"ports": [{"port": 54}]}]}},
+            other={"spec": {"ingress": [{"ports": [{"port": 54, "protocol": "TCP"}]}]}},
         ),
         Kind(
             info=_kind("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
@@ -230,7 +222,6 @@ KINDS: Final[dict[str, Kind]] = {
             content={"spec": _POD_SPEC},
             drift={"metadata": {"labels": {"app": "other"}}},
             other={"spec": {"dnsPolicy": "Default"}},
-            is_immutable=True,
         ),
         Kind(
             info=_kind("v1", "namespaces", "Namespace", namespaced=False),

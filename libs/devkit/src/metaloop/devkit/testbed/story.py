@@ -80,7 +80,7 @@ class Story:
             "resource": self.parents.resource,
             "labelSelector": {"matchLabels": {STORY_LABEL: self.name}},
         }
-        url = self.lab.webhook.on(self.name, behaviour)
+        url = self.now_answers(behaviour)
         rules = [manifests.child_rule()] if children is None else children
         return manifests.composite(self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec})
 

@@ -1,0 +1,78 @@
+"""`metaloop plan`: what a sync would do to a live parent, of which nothing is done."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import typer
+from rich.console import Console
+
+from metaloop.common.api.instructions import is_paused
+from metaloop.common.json import JsonObject, dumps
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.telemetry import configure_logging
+from metaloop.devkit import tell
+from metaloop.devkit.dryrun import Rehearsal, World, rehearse
+from metaloop.devkit.dryrun.controllers import Subject, served_by, subject_of_controller, subject_of_parent
+from metaloop.devkit.dryrun.gateway import GatewayAddress, own_gateway
+from metaloop.devkit.dryrun.show import as_json, print_text
+from metaloop.devkit.workdir import run_folder
+from metaloop.reconciler.hook import HookCaller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of the command, as `metaloop plan --help` explains them."""
+
+    target: str
+    parent: str
+    namespace: str
+    controller: str
+    kubeconfig: str
+    gateway: GatewayAddress | None
+    apply_strategy: str
+    field_manager: str
+    as_json: bool
+
+
+async def plan(options: PlanOptions) -> None:
+    """Print what a sync of one parent would do."""
+    configure_logging("plan", level="error", form="console")
+    async with KubeClient.connect(options.kubeconfig) as kube, _gateway(options) as gateway, aiohttp.ClientSession() as session:
+        subject = await _subject(kube, options)
+        world = World(kube, await served_by(kube), field_manager=options.field_manager)
+        granted = await world.observed(subject.instance, subject.controller, subject.info, subject.parent)
+        hooks = HookCaller(session, gateway_url=gateway.url, token=gateway.token)
+        rehearsal = await rehearse(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
+    _print(rehearsal, subject, options)
+
+
+async def _subject(kube: KubeClient, options: PlanOptions) -> Subject:
+    if options.parent:
+        return await subject_of_controller(kube, options.target, options.parent)
+    return await subject_of_parent(kube, options.target, namespace=options.namespace, controller=options.controller)
+
+
+@asynccontextmanager
+async def _gateway(options: PlanOptions) -> AsyncIterator[GatewayAddress]:
+    if options.gateway is not None:
+        yield options.gateway
+        return
+    tell.line("starting a hook gateway")
+    with run_folder() as folder:
+        async with own_gateway(Path(folder), kubeconfig=options.kubeconfig) as gateway:
+            yield gateway
+
+
+def _print(rehearsal: Rehearsal, subject: Subject, options: PlanOptions) -> None:
+    controller, parent = str(subject.instance.controller.id), unstructured.describe(subject.parent)
+    paused = is_paused(subject.parent) or is_paused(subject.controller)
+    if options.as_json:
+        title: JsonObject = {"controller": controller, "parent": parent, "paused": paused}
+        typer.echo(dumps(as_json(rehearsal, title=title)).decode())
+    else:
+        when = ", once it is no longer paused" if paused else ""
+        print_text(rehearsal, title=f"{controller}: {parent}{when}", console=Console())

@@ -1,0 +1,65 @@
+"""`metaloop release-finalizers`: frees the parents that a deleted controller left behind."""
+
+from collections.abc import Iterable
+
+import typer
+
+from metaloop.common.errors import Refused
+from metaloop.common.json import JsonObject
+from metaloop.common.kube import finalizers
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit import tell
+from metaloop.devkit.dryrun.controllers import controller_named, installed, served_by
+from metaloop.devkit.errors import ControllerLives, DevkitError
+
+_NOT_FOUND = 404
+_NOT_ALLOWED = 405
+
+
+async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: bool) -> None:
+    """Take the finalizer of a controller that is gone off all objects that have it, and print which they were."""
+    kind, name = controller_named(controller)
+    if not kind:
+        raise DevkitError(f"{controller} should be CompositeController/{name} or DecoratorController/{name}")
+    finalizer = f"metacontroller.io/{kind.lower()}-{name}"
+    async with KubeClient.connect(kubeconfig) as kube:
+        alive = [each for each in await installed(kube, kind=kind, name=name) if not unstructured.is_deleting(each)]
+        if alive and not dry_run:
+            raise ControllerLives(f"{kind} {name} is there: while it has a finalize hook, it puts its finalizer back at once")
+        resources = _chosen((await served_by(kube)).values(), resource)
+        released = sum([await _release_all(kube, each, finalizer, dry_run=dry_run) for each in resources])
+    tell.line(f"{released} objects {'have' if dry_run else 'had'} the finalizer {finalizer}")
+
+
+def _chosen(resources: Iterable[ResourceInfo], word: str) -> list[ResourceInfo]:
+    """The resources to look through: those that `word` names, `things` or `things.example.com`; all for an empty one. Each in one version."""
+    chosen: dict[tuple[str, str], ResourceInfo] = {}
+    for info in resources:
+        if word in {"", info.resource, f"{info.resource}.{info.group}"}:
+            chosen.setdefault((info.group, info.resource), info)
+    return list(chosen.values())
+
+
+async def _release_all(kube: KubeClient, info: ResourceInfo, finalizer: str, *, dry_run: bool) -> int:
+    released = 0
+    while found := await _bearers(kube, info, finalizer):
+        for obj in found:
+            if dry_run or await finalizers.release(kube, info, obj, finalizer):
+                released += 1
+                space = unstructured.namespace(obj)
+                typer.echo(f"{info.resource} {space}/{unstructured.name(obj)}" if space else f"{info.resource} {unstructured.name(obj)}")
+        if dry_run:
+            break
+    return released
+
+
+async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
+    """The objects that have the finalizer; none of what can't be listed, as reviews can't, or may not be."""
+    try:
+        return await finalizers.bearers(kube, info, finalizer)
+    except Refused as error:
+        if error.status.code not in {_NOT_FOUND, _NOT_ALLOWED}:
+            tell.line(f"skipped {info.id}: {error}")
+        return []

@@ -1,0 +1,162 @@
+"""Finds the controller and the parent that somebody named."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from metaloop.common.api import API_VERSION, composite, decorator
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.discovery import Discovery
+from metaloop.common.kube.errors import NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.devkit.errors import NothingToPlan
+from metaloop.reconciler.core.flavours import parse_controller
+from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.watchset import instance_of
+
+KINDS: Final = (
+    ResourceInfo(api_version=API_VERSION, resource="compositecontrollers", kind=composite.KIND, namespaced=False, has_status=True),
+    ResourceInfo(api_version=API_VERSION, resource="decoratorcontrollers", kind=decorator.KIND, namespaced=False, has_status=True),
+)
+_SHORT_NAMES: Final[Mapping[str, str]] = {
+    "cc": composite.KIND,
+    "cctl": composite.KIND,
+    "dec": decorator.KIND,
+    "decorators": decorator.KIND,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A parent as somebody named it; `kind` is empty where the controller was named instead."""
+
+    kind: str = ""
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind or 'parent'} {name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One parent, and a controller that may serve it."""
+
+    controller: JsonObject
+    instance: Instance
+    info: ResourceInfo
+    parent: JsonObject
+
+
+def controller_named(text: str) -> tuple[str, str]:
+    """The kind and name in `Kind/name`, also by plural and short name; the kind is empty where only a name is given."""
+    kind, slash, name = text.rpartition("/")
+    if not slash:
+        return "", name
+    known = {word: info.kind for info in KINDS for word in (info.kind.lower(), info.resource)} | _SHORT_NAMES
+    found = known.get(kind.lower())
+    if found is None:
+        raise NothingToPlan(f"{kind} is no kind of controller: it is CompositeController/NAME or DecoratorController/NAME")
+    return found, name
+
+
+async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
+    """What the API server serves."""
+    discovery = Discovery(kube)
+    await discovery.refresh()
+    return discovery.resources()
+
+
+async def installed(kube: KubeClient, *, kind: str = "", name: str = "") -> list[JsonObject]:
+    """The controllers, or those of this kind and name."""
+    found: list[JsonObject] = []
+    for info in KINDS:
+        if kind in {"", info.kind}:
+            page = await kube.list_page(info)
+            items = page.get("items")
+            found += (
+                [{**item, "apiVersion": info.api_version, "kind": info.kind} for item in items if is_object(item)]
+                if is_array(items)
+                else []
+            )
+    return [each for each in found if name in {"", unstructured.name(each)}]
+
+
+async def subject_of_controller(kube: KubeClient, controller: str, parent: str) -> Subject:
+    """The parent `namespace/name` of a controller. Raises NothingToPlan."""
+    kind, name = controller_named(controller)
+    controllers = await installed(kube, kind=kind, name=name)
+    if not controllers:
+        raise NothingToPlan(f"there is no controller {controller}")
+    namespace, _, parent_name = parent.rpartition("/")
+    return await _only(kube, controllers, Named(namespace=namespace, name=parent_name))
+
+
+async def subject_of_parent(kube: KubeClient, parent: str, *, namespace: str, controller: str = "") -> Subject:
+    """The parent `kind/name`, and the one controller of such parents. Raises NothingToPlan."""
+    kind, _, name = parent.rpartition("/")
+    if not kind:
+        raise NothingToPlan(f"{parent} should be KIND/NAME, or the name of a controller with NAMESPACE/NAME after it")
+    of_kind, named = controller_named(controller) if controller else ("", "")
+    return await _only(kube, await installed(kube, kind=of_kind, name=named), Named(kind=kind, namespace=namespace, name=name))
+
+
+async def _only(kube: KubeClient, controllers: list[JsonObject], named: Named) -> Subject:
+    served = await served_by(kube)
+    found = [subject for each in controllers for subject in await _subjects(kube, each, served, named)]
+    serving = [each for each in found if _is_served(each)] or found
+    if len(serving) == 1:
+        return serving[0]
+    if not serving:
+        raise NothingToPlan(f"there is no {named} of {_several(map(_name_of, controllers))}")
+    names = _several(str(each.instance.controller.id) for each in serving)
+    raise NothingToPlan(f"{named} is a parent of several controllers, name one with --controller: {names}")
+
+
+def _name_of(controller: JsonObject) -> str:
+    return f"{unstructured.kind(controller)}/{unstructured.name(controller)}"
+
+
+def _several(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "any controller"
+
+
+async def _subjects(kube: KubeClient, raw: JsonObject, served: Mapping[ResourceId, ResourceInfo], named: Named) -> list[Subject]:
+    try:
+        controller = parse_controller(raw)
+    except InvalidSpec:
+        return []
+    instance = instance_of(controller, served)
+    if not isinstance(instance, Instance):
+        return []
+    targets = [target.resource for target in instance.targets if not named.kind or _is_called(target.resource, named.kind)]
+    found = [(info, await _found(kube, info, named.namespace, named.name)) for info in targets]
+    return [Subject(controller=raw, instance=instance, info=info, parent=parent) for info, parent in found if parent is not None]
+
+
+async def _found(kube: KubeClient, info: ResourceInfo, namespace: str, name: str) -> JsonObject | None:
+    if info.namespaced and not namespace:
+        return None
+    try:
+        return await kube.get(info, namespace if info.namespaced else "", name)
+    except NotFound:
+        return None
+
+
+def _is_called(info: ResourceInfo, word: str) -> bool:
+    names: Iterable[str] = (info.kind.lower(), info.resource, f"{info.resource}.{info.group}")
+    return word.lower() in names
+
+
+def _is_served(subject: Subject) -> bool:
+    parent = subject.parent
+    rule = subject.instance.target(subject.info.id)
+    if rule is None:
+        return False
+    labels, annotations = unstructured.labels(parent), unstructured.annotations(parent)
+    selected = rule.labels.matches(labels) and rule.annotations.matches(annotations)
+    return selected or rule.finalizer in unstructured.finalizers(parent)

@@ -1,0 +1,108 @@
+"""A rehearsal as a person reads it, and as a program does."""
+
+import difflib
+from collections.abc import Iterator
+
+import yaml
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from metaloop.common.api import LAST_APPLIED_ANNOTATION
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects import unstructured
+from metaloop.common.report import SyncReport
+from metaloop.devkit.dryrun.rehearsal import PlannedWrite, Rehearsal
+
+_NOISE = frozenset({"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"})
+_SIGNS = {"create": ("+", "green"), "delete": ("-", "red"), "recreate": ("±", "magenta")}
+_CHANGED = ("~", "yellow")
+
+
+def as_json(rehearsal: Rehearsal, *, title: JsonObject) -> JsonObject:
+    """The whole rehearsal, for programs."""
+    return {
+        **title,
+        "writes": [_write_as_json(write) for write in rehearsal.writes],
+        "events": [*rehearsal.events],
+        "outcome": _outcome_as_json(rehearsal.report),
+    }
+
+
+def print_text(rehearsal: Rehearsal, *, title: str, console: Console) -> None:
+    """The rehearsal in the order of its writes, each with its reason and its difference."""
+    console.print(Text(title, style="bold"))
+    for number, write in enumerate(rehearsal.writes, start=1):
+        sign, colour = _SIGNS.get(write.verb, _CHANGED)
+        place = f"{write.name} ({write.subresource})" if write.subresource else write.name
+        console.print(Text(f"{sign} {number}. {write.verb} {place}: {write.reason}", style=colour))
+        if difference := "\n".join(difference_of(write)):
+            console.print(Syntax(difference, "diff", background_color="default", word_wrap=True))
+    for event in rehearsal.events:
+        console.print(Text(f"! event: {event}", style="yellow"))
+    console.print(Text(_summary(rehearsal)))
+
+
+def difference_of(write: PlannedWrite) -> Iterator[str]:
+    """The lines of a unified diff; of a created or deleted object there is nothing to compare, and of a deleted one nothing to show."""
+    if write.verb == "delete":
+        return
+    before, after = _lines(write.before, write), _lines(write.after, write)
+    if not before:
+        yield from (f"+{line}" for line in after)
+        return
+    yield from list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+
+
+def _lines(obj: JsonObject | None, write: PlannedWrite) -> list[str]:
+    if obj is None:
+        return []
+    shown: JsonValue = unstructured.child_object(obj, "status") if write.subresource == "status" else _without_noise(obj, write)
+    return yaml.safe_dump(shown, sort_keys=True, allow_unicode=True, default_flow_style=False).splitlines()
+
+
+def _without_noise(obj: JsonObject, write: PlannedWrite) -> JsonObject:
+    """What somebody wants of the object: not what the API server keeps, nor what we only remember, nor its status."""
+    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key not in _NOISE}
+    annotations = unstructured.child_object(metadata, "annotations")
+    if LAST_APPLIED_ANNOTATION in annotations and set(annotations) != {LAST_APPLIED_ANNOTATION}:
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED_ANNOTATION}
+    elif LAST_APPLIED_ANNOTATION in annotations:
+        del metadata["annotations"]
+    del write
+    return {key: (metadata if key == "metadata" else value) for key, value in obj.items() if key != "status"}
+
+
+def _summary(rehearsal: Rehearsal) -> str:
+    report = rehearsal.report
+    if report is not None and report.result != "done":
+        return f"The sync would end with {report.reason}: {report.message}"
+    if not rehearsal.writes:
+        return "Nothing to do: all is as desired."
+    again = f"; it would be looked at again after {report.resync_after_seconds:g} s" if report and report.resync_after_seconds else ""
+    return f"{len(rehearsal.writes)} writes would be done, and none was{again}."
+
+
+def _write_as_json(write: PlannedWrite) -> JsonObject:
+    return {
+        "verb": write.verb,
+        "apiVersion": write.info.api_version,
+        "kind": write.info.kind,
+        "object": write.name,
+        "subresource": write.subresource,
+        "reason": write.reason,
+        "before": write.before,
+        "after": write.after,
+        "diff": [*difference_of(write)],
+    }
+
+
+def _outcome_as_json(report: SyncReport | None) -> JsonObject:
+    if report is None:
+        return {}
+    return {
+        "result": report.result,
+        "reason": report.reason,
+        "message": report.message,
+        "resyncAfterSeconds": report.resync_after_seconds,
+    }

@@ -1,0 +1,108 @@
+"""What the watcher would see of one parent: its caches, filled by lists instead of watches."""
+
+import time
+from collections.abc import Iterable, Mapping
+
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.api.instructions import is_paused
+from metaloop.common.bus.messages import RelatedRequest
+from metaloop.common.errors import Unavailable
+from metaloop.common.interest import InNamespace, InNamespacesWith
+from metaloop.common.job import JobKey
+from metaloop.common.json import JsonObject, dumps, is_array, is_object, loads
+from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.observation import Gone, Granted, Related, granted_to_bytes, related_from_wire, reply_from_bytes
+from metaloop.devkit.errors import NothingToPlan
+from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.record import record_of
+from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.interests import NAMESPACES, Interests
+from metaloop.watcher.route import Router
+from metaloop.watcher.workqueue import WorkQueue
+
+_PAGE = "500"
+_FOR_EVER_SECONDS = 3600.0
+
+
+class World:
+    """The part of a cluster that the sync of one parent is about, as it is now."""
+
+    def __init__(self, kube: KubeClient, served: Mapping[ResourceId, ResourceInfo], *, field_manager: str) -> None:
+        self._kube = kube
+        self._served = served
+        self._field_manager = field_manager
+        self._caches: dict[ResourceId, ResourceCache] = {}
+        self._interests = Interests(self._caches, served=lambda: served)
+        queue = WorkQueue(Queue(shard="plan", epoch="plan", seen=lambda _: True), clock=time.monotonic)
+        self._router = Router(queue=queue, caches=self._caches, interests=self._interests)
+
+    async def observed(self, instance: Instance, controller: JsonObject, info: ResourceInfo, parent: JsonObject) -> Granted:
+        """A claim on the parent, as a worker would be granted it when nothing is paused. Raises NothingToPlan where the controller doesn't serve it."""
+        controller, parent = unpaused(controller), unpaused(parent)
+        namespace = unstructured.namespace(parent)
+        for target in instance.targets:
+            self._fill(target.resource, [parent] if target.resource.id == info.id else [])
+        for resource in instance.owned:
+            if resource.id != info.id:
+                self._fill(resource, await self._listed(resource, namespace))
+        self._router.controllers[instance.controller.id] = dumps(controller)
+        self._router.start(instance, reason="plan")
+        key = JobKey(instance.controller.id, info.id, namespace, unstructured.name(parent))
+        seen = self._router.observe(key)
+        if isinstance(seen, Gone):
+            raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {seen.reason}")
+        granted = reply_from_bytes(granted_to_bytes(seen, lease="plan", lease_seconds=_FOR_EVER_SECONDS))
+        if not isinstance(granted, Granted):
+            raise Unavailable("what was listed can't be read")
+        return granted
+
+    async def related(self, shard: str, request: RelatedRequest) -> Related:
+        """What the interests of a customize hook select."""
+        del shard
+        for interest in request.interests:
+            space = interest.where.name if isinstance(interest.where, InNamespace) else ""
+            await self._look_at(interest.resource, space)
+            if isinstance(interest.where, InNamespacesWith):
+                await self._look_at(NAMESPACES, "")
+        found = self._router.follow(request)
+        return related_from_wire(loads(found.to_bytes()))
+
+    async def _look_at(self, resource: ResourceId, namespace: str) -> None:
+        """Have what is followed in the cache, beside what is there already."""
+        info = self._served.get(resource)
+        if info is not None:
+            self._fill(info, await self._listed(info, namespace))
+
+    def _fill(self, info: ResourceInfo, objects: Iterable[JsonObject]) -> None:
+        cache = self._caches.setdefault(info.id, ResourceCache(info))
+        cache.is_synced = True
+        for obj in objects:
+            obj.setdefault("apiVersion", info.api_version)
+            obj.setdefault("kind", info.kind)
+            record = record_of(obj, field_manager=self._field_manager)
+            if record is not None:
+                cache.put(record)
+
+    async def _listed(self, info: ResourceInfo, namespace: str) -> list[JsonObject]:
+        found: list[JsonObject] = []
+        params = {"limit": _PAGE}
+        while True:
+            page = await self._kube.list_page(info, namespace if info.namespaced else "", params)
+            items = page.get("items")
+            found += [item for item in items if is_object(item)] if is_array(items) else []
+            resume = unstructured.text(unstructured.metadata(page), "continue")
+            if not resume:
+                return found
+            params = {"limit": _PAGE, "continue": resume}
+
+
+def unpaused(obj: JsonObject) -> JsonObject:
+    """A parent or a controller as it is after its pause: what is asked for is what would be done then."""
+    if not is_paused(obj):
+        return obj
+    metadata = unstructured.metadata(obj)
+    annotations = {key: value for key, value in unstructured.child_object(metadata, "annotations").items() if key != PAUSED_ANNOTATION}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
