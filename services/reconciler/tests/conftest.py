@@ -3,14 +3,17 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 import pytest_asyncio
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from schemas_of_tests import running
 from worlds import THINGS
 
+from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -19,6 +22,7 @@ from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.workdir import run_folder
+from metaloop.reconciler.schemas import Schemas
 
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
 
@@ -47,3 +51,18 @@ async def kube(plane: ControlPlane) -> AsyncIterator[KubeClient]:
 async def namespace(kube: KubeClient) -> str:
     """A namespace of its own."""
     return unstructured.name(await kube.create(NAMESPACES, {"metadata": {"generateName": "test-"}}))
+
+
+@pytest_asyncio.fixture
+async def schemas(kube: KubeClient) -> AsyncIterator[Schemas]:
+    """What the API server tells of its kinds."""
+    async with running(kube, monotonic) as schemas:
+        yield schemas
+
+
+@pytest_asyncio.fixture
+async def parent(kube: KubeClient, namespace: str) -> JsonObject:
+    """A parent that exists: the garbage collector would delete the children of another at some moment."""
+    return await kube.create(
+        THINGS, {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "p", "namespace": namespace}}
+    )

@@ -81,11 +81,37 @@ async def test_resource_that_nobody_serves_is_told_and_nothing_is_deleted():
 
 async def test_watch_that_has_not_synced_is_waited_for_quietly():
     sync = customized()
-    sync.follower.selected = Related(fingerprint="", waiting=[SECRETS])
+    sync.follower.selected = Related(fingerprint="", waiting=[replace(CONFIG_MAPS, resource="secrets", kind="Secret")])
 
     report = await sync.run()
 
     assert (report.result, report.reason, sync.recorder.told) == ("retry", "Unavailable", [])
+
+
+async def test_rule_out_of_reach_is_refused_again_and_again():
+    """What was followed for it must not be taken for what may be shown."""
+    sync = customized()
+    rule: JsonObject = {"apiVersion": "v1", "resource": "configmaps", "namespace": "elsewhere"}
+    sync.hooks.rules = lambda _: {"relatedResources": [rule]}
+
+    first = await sync.run()
+    sync.related = _as_remembered(sync)
+    second = await sync.run()
+
+    assert (first.reason, second.reason, sync.hooks.requests) == ("InvalidAnswer", "InvalidAnswer", [])
+
+
+async def test_rule_for_what_nobody_serves_is_judged_once_somebody_does():
+    sync = customized()
+    sync.follower.selected = Related(fingerprint="", unknown=[SECRETS])
+    await sync.run()
+    asked = len(sync.hooks.customized)
+
+    sync.follower.selected = FOUND
+    sync.related = _as_remembered(sync)
+    await sync.run()
+
+    assert len(sync.hooks.customized) == asked + 1
 
 
 async def test_garbage_from_customize_deletes_nothing():
@@ -97,3 +123,8 @@ async def test_garbage_from_customize_deletes_nothing():
 
     assert (report.result, report.reason) == ("retry", "InvalidAnswer")
     assert (list(sync.children), sync.follower.told) == (["a"], [])
+
+
+def _as_remembered(sync: Sync) -> Related:
+    """What the watcher shows from now on: what it was told last to follow, and by which fingerprint."""
+    return replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)

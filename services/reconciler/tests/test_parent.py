@@ -142,7 +142,7 @@ async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_chang
         await writer.edit(seen, edit, lease=FakeLease(), subresource="status")
     assert dict(api.requests) == {"replace status": 1}
 
-    changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "spec": {}}))
+    changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "more": 1}))
     await writer.edit(changed, edit, lease=FakeLease(), subresource="status")
 
     assert dict(api.requests) == {"replace status": 2}

@@ -137,6 +137,17 @@ async def test_revision_of_our_name_that_nobody_controls_is_taken_over():
     assert sync.revisions == {"v1": ["a", "b", "c"]}
 
 
+async def test_revision_that_somebody_changed_is_written_as_it_was():
+    sync = await rolled_out()
+    [own] = sync.api.all_of(REVISIONS)
+    sync.api.put(REVISIONS, {**own, "parentPatch": {"spec": {"template": {"text": "tampered with"}}}})
+
+    await sync.run()
+
+    assert sync.revisions == {"v1": ["a", "b", "c"]}
+    assert dict(sync.api.requests) == {"replace": 1}
+
+
 async def test_revision_that_is_not_yet_in_the_cache_is_waited_for():
     sync = await rolled_out()
 

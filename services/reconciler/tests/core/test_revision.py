@@ -82,6 +82,17 @@ def test_of_two_revisions_with_the_present_patch_one_is_spent_and_leaves_its_chi
     assert [unstructured.name(spent) for spent in revisions.spent] == ["two"]
 
 
+def test_revision_whose_patch_somebody_changed_is_still_the_one_of_its_name():
+    """Another of that name could not be made."""
+    name = of().latest.name
+
+    revisions = of(revision("tampered with", "a", name=name))
+
+    assert (revisions.latest.name, revisions.latest.claims) == (name, claimed("a"))
+    assert revisions.latest.patch == {"spec": {"template": {"text": "v1"}}}
+    assert revisions.older == ()
+
+
 # -- which children follow which -----------------------------------------------------------------------------------------------------
 
 

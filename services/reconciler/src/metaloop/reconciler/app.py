@@ -9,6 +9,7 @@ import aiohttp
 
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
@@ -28,6 +29,7 @@ from metaloop.reconciler.worker import Worker, WorkerSettings
 _GATEWAY_IDLE_SECONDS = 30.0
 """Less than the gateway keeps an idle connection: it should not close one that a call is about to go out on."""
 _CONNECT_SECONDS = 5.0
+_GATEWAYS_PATIENCE = Patience(idle_seconds=15, interval_seconds=5, probes=3)
 
 
 def build_from(settings: Settings) -> Build:
@@ -43,9 +45,9 @@ def build_from(settings: Settings) -> Build:
         ):
             hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
             server_side = ServerSide(api=kube, recorder=recorder, field_manager=settings.field_manager)
-            applier = Applier(kube, width=settings.child_writes, server_side=server_side)
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
+            applier = Applier(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect)
             strategies = Strategies(schemas=schemas, default=settings.apply_strategy)
             syncer = Syncer(
                 applier=applier,
@@ -79,15 +81,12 @@ def _watched_socket(address: aiohttp.connector.AddrInfoType) -> socket.socket:
     """A socket that notices within half a minute that the other machine is gone, although a call says nothing while its webhook thinks."""
     family, kind, protocol, _, _ = address
     watched = socket.socket(family, kind, protocol)
-    watched.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            watched.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    keep_alive(watched, _GATEWAYS_PATIENCE)
     return watched
 
 
 def _worker(bus: Bus, syncer: Syncer, settings: Settings) -> Worker:
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))
+    stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
     capacity = WorkerSettings(
         active_jobs=settings.active_jobs, waiting_jobs=settings.waiting_jobs, ack_wait_seconds=settings.ack_wait_seconds
     )

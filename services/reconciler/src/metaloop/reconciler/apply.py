@@ -4,7 +4,7 @@ Writes that don't depend on each other go out together, a bounded number at a ti
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -82,15 +82,21 @@ def write_of(action: Action, written: JsonObject) -> Write:
     )
 
 
+def _nobody_cares() -> None:
+    """Does nothing."""
+
+
 class Applier:
     """Writes the children of any parent; `width` is how many of one parent's go out at once."""
 
-    def __init__(self, api: Api, *, width: int, server_side: ServerSide) -> None:
+    def __init__(self, api: Api, *, width: int, server_side: ServerSide, on_drift: Callable[[], None] = _nobody_cares) -> None:
         self._api = api
         self._width = width
         self._server_side = server_side
         self._recreation = Recreation(api=api, server_side=server_side)
         self._futile = FutileWrites()
+        self._on_drift = on_drift
+        """Told of children that differ from what is desired, before they are written."""
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
@@ -102,6 +108,8 @@ class Applier:
         """Deletes, then creates and updates."""
         deleted = await self._all(plan.deletions, observed=observed, lease=lease)
         worthwhile = [write for write in plan.writes if isinstance(write, CreateChild) or not self._futile.has(write)]
+        if any(not isinstance(write, CreateChild) for write in worthwhile):
+            self._on_drift()
         written = await self._all(worthwhile, observed=observed, lease=lease)
         return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
 

@@ -35,12 +35,16 @@ def tell(sync: FinishedSync, recorder: Recorder) -> None:
     """Counts a sync, logs it, and records an event where its outcome is one for the parent's owner."""
     _count(sync)
     _log_line(sync)
-    if sync.outcome.audience == "parent":
-        recorder.record(sync.parent, "Warning", _REASONS.get(sync.outcome.reason, "SyncError"), f"Sync error: {sync.outcome.message}")
+    if sync.outcome.audience != "parent":
+        return
+    if sync.outcome.reason in _OWN_REASONS:
+        recorder.record(sync.parent, "Warning", sync.outcome.reason, sync.outcome.message)
+    else:
+        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
 
 
-_REASONS: Final = {DeletionHeldBack.__name__: "DeletionHeldBack"}
-"""The reasons that people can tell events apart by, of those failures that wait for somebody to say yes."""
+_OWN_REASONS: Final = frozenset({DeletionHeldBack.__name__})
+"""Of what failed only in that somebody has to say yes first."""
 
 
 def _count(sync: FinishedSync) -> None:

@@ -10,6 +10,7 @@ Rules
 from dataclasses import dataclass
 from typing import Final
 
+from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.errors import Conflict, Refused
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import AlreadyExists, Invalid, NotFound
@@ -84,5 +85,8 @@ def _is_no_refusal(error: Refused) -> bool:
 
 
 def _compared(obj: JsonObject) -> JsonObject:
+    """What of a child makes it another: neither its bookkeeping nor its status, nor what we remember of it."""
     metadata = {key: value for key, value in unstructured.metadata(obj).items() if key not in _COMPARED_NOT}
+    others = {key: value for key, value in unstructured.annotations(obj).items() if key != LAST_APPLIED_ANNOTATION}
+    metadata["annotations"] = {**others} or None
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}

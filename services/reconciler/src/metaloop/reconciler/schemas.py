@@ -1,7 +1,8 @@
 """Fetches the schemas of the kinds that children have from the API server's OpenAPI, in the background.
 
 Each kind's is fetched when it is first asked for. The first sync of a kind waits for that a moment; later ones don't wait, and none ever fails for it: where the API
-server doesn't tell a schema, a guess stands in. The index, which has a hash of each document, is looked at again from time to time while schemas are asked for.
+server doesn't tell a schema, a guess stands in. The index, which has a hash of each document, is looked at again when children differ from what is desired, and from
+time to time.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from metaloop.reconciler.core.schema import Schema, guess_of
 log = get_logger()
 
 INDEX: Final = "/openapi/v3"
-_GOOD_FOR_SECONDS: Final = 60.0
+_GOOD_FOR_SECONDS: Final = 600.0
 _RETRY_SECONDS: Final = 30.0
 _PATIENCE_SECONDS: Final = 2.0
 
@@ -37,9 +38,9 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A schema, and the address of the document that it was made of, which has the document's hash in it."""
+    """A schema, None where the document has none, and the address of that document, which has its hash in it."""
 
-    schema: Schema
+    schema: Schema | None
     address: str
 
 
@@ -51,9 +52,11 @@ class Schemas:
         self._clock = clock
         self._known: dict[ResourceInfo, _Known] = {}
         self._asked: set[ResourceInfo] = set()
-        """Kinds that were asked for and aren't known."""
+        """Kinds that were asked for, and whose document wasn't looked at yet."""
         self._good_until = 0.0
         """When the index is looked at again, if a schema is asked for then."""
+        self._suspicious_from = 0.0
+        """When it is looked at again, if something differs then."""
         self._wake = asyncio.Event()
         self._tried: set[ResourceInfo] = set()
         """Kinds of which it is known what can be known now."""
@@ -68,7 +71,13 @@ class Schemas:
             self._wake.set()
         elif self._clock() >= self._good_until:
             self._wake.set()
-        return known.schema if known is not None else guess_of(info)
+        schema = known.schema if known is not None else None
+        return schema if schema is not None else guess_of(info)
+
+    def suspect(self) -> None:
+        """Something differs from what is desired: schemas that are not quite new are looked at again, they may have changed."""
+        if self._clock() >= self._suspicious_from:
+            self._wake.set()
 
     async def settled(self, infos: Iterable[ResourceInfo]) -> None:
         """Returns when each kind's schema was fetched, or at least asked for; or when that takes long."""
@@ -89,7 +98,12 @@ class Schemas:
             await self._wake.wait()
             self._wake.clear()
             asked = {*self._known, *self._asked}
-            self._good_until = self._clock() + await self._refresh()
+            try:
+                self._good_until = self._clock() + await self._refresh()
+            except Exception:  # the top of this loop: a document that makes no sense leaves its kinds to be guessed
+                log.exception("schemas.crashed")
+                self._good_until = self._clock() + _RETRY_SECONDS
+            self._suspicious_from = self._clock() + _RETRY_SECONDS
             self._tried |= asked
             self._news.set()
             self._news = asyncio.Event()
@@ -115,13 +129,8 @@ class Schemas:
 
     def _take(self, infos: Iterable[ResourceInfo], document: JsonObject, address: str) -> None:
         for info in infos:
-            schema = schema_of(document, info)
-            if schema is None:
-                self._known.pop(info, None)
-                self._asked.add(info)
-            else:
-                self._known[info] = _Known(schema, address)
-                self._asked.discard(info)
+            self._known[info] = _Known(schema_of(document, info), address)
+            self._asked.discard(info)
 
 
 def _addresses(index: object) -> dict[str, str]:

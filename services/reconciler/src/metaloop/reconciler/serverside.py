@@ -12,7 +12,7 @@ from typing import Final
 from metaloop.common.errors import ApiStatus, Conflict
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import APPLY_PATCH, JSON_PATCH
-from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.kube.errors import AlreadyExists, Invalid, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.lastapplied import is_annotated
 from metaloop.reconciler.core.merge import NEVER
@@ -20,8 +20,9 @@ from metaloop.reconciler.core.migration import migration_of
 from metaloop.reconciler.core.model import ApplyChild, RecreateChild
 from metaloop.reconciler.ports import Api, Recorder
 
-_OF_NO_OBJECT: Final = "1"
-"""A resourceVersion: those of objects begin later."""
+_OF_NO_OBJECT: Final = str(2**63 - 1)
+"""A resourceVersion that no cluster lives to see."""
+_OTHER_UID: Final = "metadata.uid: Invalid value"
 _MANAGERS_CONFLICT: Final = "Apply failed with "
 DRY_RUN: Final = {"dryRun": "All"}
 """Parameters of a request that is only tried."""
@@ -55,7 +56,9 @@ class ServerSide:
                 raise
             lost = str(error).removeprefix(_MANAGERS_CONFLICT).partition(" (PATCH ")[0]
         written = await self._apply(action, wanted, force=True)
-        self.recorder.record(parent, "Warning", "ApplyConflict", f"{unstructured.describe(written)}: took over in spite of {lost}")
+        self.recorder.record(
+            parent, "Warning", "ApplyConflict", f"{unstructured.describe(written)}: took fields over from other managers ({lost})"
+        )
         return written
 
     async def tried(self, action: RecreateChild) -> JsonObject:
@@ -77,7 +80,13 @@ class ServerSide:
         self, action: ApplyChild | RecreateChild, obj: JsonObject, *, force: bool, params: dict[str, str] | None = None
     ) -> JsonObject:
         how = {"fieldManager": self.field_manager, "force": "true" if force else "false", **(params or {})}
-        return await self.api.patch(action.info, unstructured.namespace(obj), unstructured.name(obj), dumps(obj), APPLY_PATCH, how)
+        space, name = unstructured.namespace(obj), unstructured.name(obj)
+        try:
+            return await self.api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, how)
+        except Invalid as error:
+            if _OTHER_UID in str(error):
+                raise Conflict("it is another object by now") from error
+            raise
 
 
 def _with_metadata(obj: JsonObject, **fields: str) -> JsonObject:

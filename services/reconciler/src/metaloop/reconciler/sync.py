@@ -27,9 +27,9 @@ from time import monotonic
 
 from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
-from metaloop.common.errors import LeaseLost, MetaloopError, Refused
+from metaloop.common.errors import InvalidAnswer, LeaseLost, MetaloopError, Refused
 from metaloop.common.json import JsonObject
-from metaloop.common.observation import Granted, ObservedGroup
+from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.apply import Applier, Effects
@@ -41,7 +41,7 @@ from metaloop.reconciler.core.flavours import flavour_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, Shown
 from metaloop.reconciler.core.outcome import outcome_of
 from metaloop.reconciler.core.pause import TOLD, has_room_for_it, is_at_rest, says_paused, with_pause
-from metaloop.reconciler.core.related import bound_to, fingerprint_of, refuse_out_of_reach, shown_of
+from metaloop.reconciler.core.related import bound_to, fingerprint_of, known_in, refuse_out_of_reach, shown_of
 from metaloop.reconciler.core.revision import RevisionAction, Revisions, as_owner_of_revisions, is_rolling, only_present, revisions_of
 from metaloop.reconciler.core.rollout import whole_answer
 from metaloop.reconciler.errors import Failure, WritesFailed
@@ -184,9 +184,20 @@ class Syncer:
         if related is None or related.fingerprint != fingerprint:
             interests = await self.hooks.interests(observed, slot=turn.slot)
             request = RelatedRequest(key=key_of(granted.observation), lease=granted.lease, fingerprint=fingerprint, interests=interests)
-            related = await self.follower.related(granted.shard, request)
-            refuse_out_of_reach(interests, [group.info for group in related.groups], bound_to=bound_to(observed, hook.version))
+            related = await self._followed(request, granted.shard, bound_to=bound_to(observed, hook.version))
         return shown_of(related)
+
+    async def _followed(self, request: RelatedRequest, shard: str, *, bound_to: str) -> Related:
+        """What is selected by rules that may stand. Others, and those that can't be judged yet, the next sync has to ask for again."""
+        related = await self.follower.related(shard, request)
+        try:
+            refuse_out_of_reach(request.interests, known_in(related), bound_to=bound_to)
+        except InvalidAnswer:
+            await self.follower.related(shard, replace(request, fingerprint="", interests=()))
+            raise
+        if related.unknown:
+            await self.follower.related(shard, replace(request, fingerprint=""))
+        return related
 
     async def _revisions(self, observed: Observed, turn: Turn) -> Revisions:
         """The revisions that the hook is asked about: where nothing rolls, only the parent as it is."""

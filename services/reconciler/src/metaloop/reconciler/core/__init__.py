@@ -8,5 +8,6 @@ Rules
     5. Knowledge that is a table is written as a table: update methods, the end of each error.
 
 The words and their order: an `Observed` parent; its candidates `claim`ed; a `request` to the hook and its `answer`; the answer `validate`d into
-`Desired`; `changes` between the claimed and the desired, which `merge` and `lastapplied` judge; the `plan`, by `strategy`; the `status`; the `outcome`.
+`Desired`, by a `rollout` where there are several `revision`s of the parent; `changes` between the claimed and the desired, which an apply strategy judges (`dynamic`,
+with `merge`, or `ssa`); the `plan`, by `strategy`; the `status`; the `outcome`.
 """

@@ -48,10 +48,10 @@ class DynamicApply:
         return UpdateChild(info=drifted.desired.info, obj=drifted.applied.obj, reason=reason, observed=drifted.observed)
 
     def recreated(self, drifted: Drifted) -> DeleteChild | RecreateChild:
-        """A deletion; where the wish has not changed, only if the API server confirms that the child differs from it."""
+        """A deletion; unless the wish has changed, only if the API server confirms that the child differs from it."""
         info, wish, observed = drifted.desired.info, wish_of(drifted.desired.obj), drifted.observed
         reason = "differs from what is desired, and is updated by recreation"
-        if not drifted.applied.is_remembered:
+        if is_annotated(observed) and not drifted.applied.is_remembered:
             return DeleteChild(info=info, obj=observed, reason=reason, successor=wish)
         return RecreateChild(info=info, obj=drifted.applied.obj, desired=wish, reason=reason, observed=observed, is_applied=False)
 

@@ -34,6 +34,11 @@ def elements_of(owned: FieldSet) -> Iterator[tuple[Mapping[str, JsonValue], Fiel
     return ((_key_fields(key), inner) for key, inner in owned.items() if key.startswith(_KEY) and is_object(inner))
 
 
+def is_set(owned: FieldSet) -> bool:
+    """Whether values of a set are owned."""
+    return any(key.startswith(_VALUE) for key in owned)
+
+
 def values_of(owned: FieldSet) -> list[JsonValue]:
     """The values that are owned of a set."""
     return [loads(key[2:]) for key in owned if key.startswith(_VALUE)]
@@ -64,7 +69,7 @@ def part_owned(value: JsonValue, owned: FieldSet) -> JsonValue:
         return {field: part_owned(value[field], inner) for field, inner in fields_of(owned) if field in value}
     if isinstance(value, list) and any(key.startswith(_KEY) for key in owned):
         return [_with_key(element, key, inner) for key, inner in elements_of(owned) for element in value if is_element(element, key)]
-    if isinstance(value, list) and any(key.startswith(_VALUE) for key in owned):
+    if isinstance(value, list) and is_set(owned):
         values = values_of(owned)
         return [element for element in value if element in values]
     return value

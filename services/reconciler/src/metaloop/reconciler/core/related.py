@@ -66,8 +66,13 @@ def shown_of(related: Related) -> tuple[ObservedGroup, ...]:
     if related.unknown:
         raise RelatedUnknown(f"the API server does not serve {', '.join(map(str, related.unknown))}, which the customize hook asks for")
     if related.waiting:
-        raise Unavailable(f"the watcher doesn't see {', '.join(map(str, related.waiting))} yet")
+        raise Unavailable(f"the watcher doesn't see {', '.join(str(info.id) for info in related.waiting)} yet")
     return tuple(related.groups)
+
+
+def known_in(related: Related) -> list[ResourceInfo]:
+    """The resources whose scope the watcher knows."""
+    return [*(group.info for group in related.groups), *related.waiting]
 
 
 def refuse_out_of_reach(interests: Sequence[Interest], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:

@@ -12,7 +12,7 @@ Rules
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -28,7 +28,7 @@ from metaloop.common.api.revision import (
     revision_namespace,
     revision_selector,
 )
-from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, is_array, is_object, loads
+from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, is_array, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
@@ -38,12 +38,12 @@ from metaloop.reconciler.core.finalize import reaches_children
 from metaloop.reconciler.core.gojson import go_json
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
 from metaloop.reconciler.core.parent import GENERATED_LABEL
+from metaloop.reconciler.core.patch import Path, patch_in, paths, shared, with_patch, with_present
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
 """Which fields a revision is about, as the controller's `fieldPaths` were when it was made: a JSON list."""
 
 _LONGEST_PREFIX: Final = 212
-Path: TypeAlias = tuple[str, ...]
 RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
 """A write to a revision, which is an object like any child."""
 
@@ -95,19 +95,28 @@ def as_owner_of_revisions(observed: Observed) -> Observed:
 
 def revisions_of(observed: Observed, stored: Sequence[JsonObject]) -> Revisions:
     """The revisions of a parent, given those `stored` ones that are its own."""
-    patch = _patch(observed.parent, _paths_of(observed))
+    patch = patch_in(observed.parent, _paths_of(observed))
     newest_first = sorted(stored, key=unstructured.name)
     newest_first.sort(key=lambda obj: unstructured.text(unstructured.metadata(obj), "creationTimestamp"), reverse=True)
-    matching = [obj for obj in newest_first if same(patch_of(obj), patch)]
+    matching = _matching(observed, patch, newest_first)
     taken: set[ClaimedChild] = set()
     latest = _latest(observed, patch, matching=matching, taken=taken)
-    others = [obj for obj in newest_first if not same(patch_of(obj), patch)]
+    others = [obj for obj in newest_first if obj not in matching]
     older = [_older(observed, obj, taken=taken) for obj in others]
     return Revisions(
         latest=latest,
         older=tuple([revision for revision in older if revision.claims]),
         spent=(*matching[1:], *(obj for obj, revision in zip(others, older, strict=True) if not revision.claims)),
     )
+
+
+def _matching(observed: Observed, patch: JsonObject, stored: Sequence[JsonObject]) -> list[JsonObject]:
+    """Those that are of the present patch; or else the one of its name, whose patch somebody must have changed."""
+    same_patch = [obj for obj in stored if same(patch_of(obj), patch)]
+    if same_patch or not stored:
+        return same_patch
+    name = revision_name(observed.info, observed.uid, patch)
+    return [obj for obj in stored if unstructured.name(obj) == name]
 
 
 def _latest(observed: Observed, patch: JsonObject, *, matching: Sequence[JsonObject], taken: set[ClaimedChild]) -> Revision:
@@ -195,79 +204,24 @@ def _value_for(requirements: Sequence[Requirement]) -> str | None:
     return None
 
 
-# -- patches -------------------------------------------------------------------------------------------------------------------------
+# -- fields --------------------------------------------------------------------------------------------------------------------------
 
 
-def _paths_of(observed: Observed) -> list[Path]:
-    paths = observed.controller.parent.revision_field_paths if isinstance(observed.controller, CompositeController) else ()
-    return [tuple(path.split(".")) for path in paths]
-
-
-def _patch(parent: JsonObject, paths: Iterable[Path]) -> JsonObject:
-    patch: JsonObject = {}
-    for path in paths:
-        found = _found(parent, path)
-        if found is not None:
-            patch = _with(patch, path, found.value)
-    return patch
+def _paths_of(observed: Observed) -> tuple[Path, ...]:
+    return paths(observed.controller.parent.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
 
 
 def _parent_of(observed: Observed, stored: JsonObject) -> JsonObject:
     """What the parent was in a stored revision: its fields of that time, the rest as it is now."""
-    parent, patch = observed.parent, patch_of(stored)
     recorded = _recorded_paths(stored)
-    for path in _shared(_paths_of(observed), recorded) if recorded else _paths_of(observed):
-        found = _found(patch, path)
-        if found is not None:
-            parent = _with(parent, path, found.value)
-        elif recorded:
-            parent = _without(parent, path)
-    return parent
+    if recorded:
+        return with_patch(observed.parent, patch_of(stored), shared(_paths_of(observed), recorded))
+    return with_present(observed.parent, patch_of(stored), _paths_of(observed))
 
 
-def _recorded_paths(stored: JsonObject) -> list[Path]:
+def _recorded_paths(stored: JsonObject) -> tuple[Path, ...]:
     try:
         recorded: JsonValue = loads(unstructured.annotations(stored).get(FIELDS_ANNOTATION, "[]"))
     except JSONDecodeError:
-        return []
-    return [tuple(path.split(".")) for path in recorded if isinstance(path, str)] if is_array(recorded) else []
-
-
-def _shared(paths: Iterable[Path], recorded: Iterable[Path]) -> Iterator[Path]:
-    """The fields that a revision knows and that still make a revision: of two paths one within the other, the inner one."""
-    recorded = [*recorded]
-    for path in paths:
-        for other in recorded:
-            if path[: len(other)] == other:
-                yield path
-            elif other[: len(path)] == path:
-                yield other
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    value: JsonValue
-
-
-def _found(obj: JsonObject, path: Path) -> _Found | None:
-    value: JsonValue = obj
-    for key in path:
-        if not is_object(value) or key not in value:
-            return None
-        value = value[key]
-    return _Found(value)
-
-
-def _with(obj: JsonObject, path: Path, value: JsonValue) -> JsonObject:
-    key, *inner = path
-    return {**obj, key: _with(unstructured.child_object(obj, key), tuple(inner), value) if inner else value}
-
-
-def _without(obj: JsonObject, path: Path) -> JsonObject:
-    key, *inner = path
-    if key not in obj:
-        return obj
-    if not inner:
-        return {other: value for other, value in obj.items() if other != key}
-    below = obj[key]
-    return {**obj, key: _without(below, tuple(inner))} if is_object(below) else obj
+        return ()
+    return paths(path for path in recorded if isinstance(path, str)) if is_array(recorded) else ()

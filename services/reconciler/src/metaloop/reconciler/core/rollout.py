@@ -20,12 +20,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS, ClaimedChild, children_field, claimed_by
+from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS, ClaimedChild, children_field, claimed_by, patch_of
 from metaloop.common.api.rules import ChildRule
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.happiness import trouble_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, UpdateChild
 from metaloop.reconciler.core.revision import Revision, RevisionAction, new_revision
@@ -203,11 +204,10 @@ def _write(observed: Observed, revision: Revision, followers: Iterable[ClaimedCh
     claims = frozenset(followers)
     if revision.stored is None:
         return CreateChild(info=REVISIONS, obj=new_revision(observed, revision, claims), reason="the parent has a new revision")
-    if claimed_by(revision.stored) == claims:
+    if claimed_by(revision.stored) == claims and same(patch_of(revision.stored), revision.patch):
         return None
-    return UpdateChild(
-        info=REVISIONS, obj={**revision.stored, "children": children_field(claims)}, reason="other children follow this revision"
-    )
+    changed: JsonObject = {**revision.stored, "parentPatch": revision.patch, "children": children_field(claims)}
+    return UpdateChild(info=REVISIONS, obj=changed, reason="other children follow this revision")
 
 
 def _condition(status: Literal["True", "False"], reason: str, message: str) -> JsonObject:

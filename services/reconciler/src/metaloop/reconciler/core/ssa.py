@@ -20,7 +20,7 @@ from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.changes import Drifted
-from metaloop.reconciler.core.fieldset import FieldSet, elements_of, field_key, fields_of, is_element, values_of
+from metaloop.reconciler.core.fieldset import FieldSet, elements_of, field_key, fields_of, is_element, is_set, values_of
 from metaloop.reconciler.core.lastapplied import Applied, applied_to, controlled_by, is_annotated
 from metaloop.reconciler.core.listmap import KEY_DEFAULTS
 from metaloop.reconciler.core.merge import NEVER, merge
@@ -132,14 +132,18 @@ class _Comparison:
                 self._no_longer_wanted(present.get(key))
 
     def _compare(self, wanted: JsonValue, there: JsonValue, *, owned: FieldSet | None, schema: Schema) -> None:
-        if owned is None:
+        if owned is None and is_object(wanted) and wanted and not schema.is_atomic:
+            self.compare_objects(wanted, there, owned=NEVER, schema=schema)
+        elif owned is None:
             self._not_owned(wanted, there, schema=schema)
         elif not owned or (not wanted and _is_whole(wanted, schema)):
             self._compare_whole(wanted, there, schema=schema)
         elif is_object(wanted):
             self.compare_objects(wanted, there, owned=owned, schema=schema)
+        elif isinstance(wanted, list) and is_set(owned):
+            self._compare_sets(wanted, there if isinstance(there, list) else [], owned=owned)
         elif isinstance(wanted, list):
-            self._compare_lists(wanted, there if isinstance(there, list) else [], owned=owned, schema=schema)
+            self._compare_maps(wanted, there if isinstance(there, list) else [], owned=owned, schema=schema)
         else:
             self.is_changed = True
 
@@ -160,9 +164,7 @@ class _Comparison:
         if (wanted or _is_whole(wanted, schema)) and not is_same_whole(wanted, there, schema):
             self.is_changed = True
 
-    def _compare_lists(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet, schema: Schema) -> None:
-        if any(key.startswith("v:") for key in owned):
-            return self._compare_sets(wanted, there, owned=owned)
+    def _compare_maps(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet, schema: Schema) -> None:
         left = list(elements_of(owned))
         defaults = schema.key_defaults or KEY_DEFAULTS
         for each in wanted:
@@ -176,7 +178,6 @@ class _Comparison:
             self._compare_elements(each, present, key=key, owned=inner, schema=schema.items)
         for key, _ in left:
             self._no_longer_wanted(next((element for element in there if is_element(element, key)), None))
-        return None
 
     def _compare_elements(
         self, wanted: JsonValue, there: JsonValue, *, key: Mapping[str, JsonValue], owned: FieldSet, schema: Schema

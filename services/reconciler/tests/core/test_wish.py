@@ -1,0 +1,39 @@
+"""What a hook wants, in the form that API servers keep."""
+
+import pytest
+
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.0, 1),
+        (1.5, 1.5),
+        (-0.0, 0),
+        (1e21, 10**21),
+        ({"a": [1.0, {"b": 2.0}], "c": "1.0"}, {"a": [1, {"b": 2}], "c": "1.0"}),
+        ([True, None], [True, None]),
+    ],
+)
+def test_whole_numbers_are_integers(value: JsonValue, expected: JsonValue):
+    assert repr(with_whole_numbers(value)) == repr(expected)
+
+
+def test_value_without_whole_floats_is_the_very_value():
+    value: JsonObject = {"a": [1, 1.5, {"b": "c"}]}
+
+    assert with_whole_numbers(value) is value
+
+
+def test_secrets_strings_are_data():
+    secret: JsonObject = {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "eQ=="}, "stringData": {"b": "plain"}}
+
+    assert with_data_for_strings(secret) == {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "cGxhaW4="}}
+
+
+def test_other_kinds_strings_are_their_own():
+    other: JsonObject = {"apiVersion": "example.com/v1", "kind": "Secret", "stringData": {"b": "plain"}}
+
+    assert with_data_for_strings(other) is other

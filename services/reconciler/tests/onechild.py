@@ -1,0 +1,115 @@
+"""One parent with one child on a real API server, whose syncs a test runs one by one, without a hook."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from fake_hooks import FakeLease, FakeRecorder
+from worlds import THINGS
+from worlds import observed as observed_of
+
+from metaloop.common.api.rules import UpdateMethod
+from metaloop.common.errors import Conflict
+from metaloop.common.json import JsonObject, dumps, is_array, is_object
+from metaloop.common.kube.client import MERGE_PATCH, KubeClient
+from metaloop.common.kube.errors import NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.apply import Applier, Effects
+from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.core.model import ChildGroup, DesiredChild, Observed
+from metaloop.reconciler.core.plan import plan_of
+from metaloop.reconciler.core.ssa import ServerSideApply
+from metaloop.reconciler.schemas import Schemas
+from metaloop.reconciler.serverside import ServerSide
+
+MANAGER = "metacontroller"
+_TRIES = 20
+
+
+@dataclass
+class OneChild:
+    """The child that a hook would want, and what is there."""
+
+    kube: KubeClient
+    schemas: Schemas
+    parent: JsonObject
+    info: ResourceInfo
+    name: str
+    strategy: str
+    method: UpdateMethod = "InPlace"
+    recorder: FakeRecorder = field(default_factory=FakeRecorder)
+
+    def __post_init__(self) -> None:
+        """Write as one reconciler."""
+        server_side = ServerSide(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
+        self._applier = Applier(self.kube, width=1, server_side=server_side)
+
+    @property
+    def namespace(self) -> str:
+        """Where the child is."""
+        return unstructured.namespace(self.parent) if self.info.namespaced else ""
+
+    async def live(self) -> JsonObject | None:
+        """The child as it is."""
+        try:
+            return await self.kube.get(self.info, self.namespace, self.name)
+        except NotFound:
+            return None
+
+    async def there(self) -> JsonObject:
+        """The child, which is there."""
+        live = await self.live()
+        assert live is not None
+        return live
+
+    async def sync(self, wish: JsonObject) -> Effects:
+        """What a sync does to bring the wish about. Where somebody else wrote at the same moment, the sync is repeated, as by the queue."""
+        for _ in range(_TRIES - 1):
+            effects = await self.sync_seen(wish, await self.live())
+            if not any(isinstance(failure.error, Conflict) for failure in effects.failures):
+                return effects
+        return await self.sync_seen(wish, await self.live())
+
+    async def sync_seen(self, wish: JsonObject, found: JsonObject | None) -> Effects:
+        """What a sync does that saw the child as it was `found`."""
+        await self.schemas.settled([self.info])
+        observed, desired = self._observed(found), self._desired(wish)
+        plan = plan_of(observed, observed.groups, [desired], how=self._how(found))
+        return await self._applier.carry_out(plan, observed=observed, lease=FakeLease())
+
+    async def patch(self, change: JsonObject, *, manager: str = "somebody") -> JsonObject:
+        """The child after somebody else changed it."""
+        params: Mapping[str, str] = {"fieldManager": manager}
+        return await self.kube.patch(self.info, self.namespace, self.name, dumps(change), MERGE_PATCH, params)
+
+    def _how(self, found: JsonObject | None) -> ApplyStrategy:
+        managed = managed_of(found) if found is not None else {}
+        if self.strategy == "server-side-apply":
+            return ServerSideApply(schemas=self.schemas.of, managed=managed)
+        return DynamicApply(schemas=self.schemas.of, managed=managed)
+
+    def _observed(self, found: JsonObject | None) -> Observed:
+        objects = () if found is None else (as_watched(found),)
+        group = ChildGroup(info=self.info, method=self.method, objects=objects)
+        return replace(observed_of(group, info=THINGS), parent=self.parent)
+
+    def _desired(self, wish: JsonObject) -> DesiredChild:
+        return DesiredChild(info=self.info, method=self.method, namespace=self.namespace, name=self.name, obj=wish)
+
+
+def entries_of(obj: JsonObject) -> list[JsonObject]:
+    """An object's managedFields, but for those of its status."""
+    entries = unstructured.metadata(obj).get("managedFields")
+    return [entry for entry in entries if is_object(entry) and not entry.get("subresource")] if is_array(entries) else []
+
+
+def managed_of(obj: JsonObject) -> dict[str, JsonObject]:
+    """What the watcher tells of what we own."""
+    ours = [entry for entry in entries_of(obj) if entry.get("manager") == MANAGER and entry.get("operation") == "Apply"]
+    return {unstructured.uid(obj): entry for entry in ours}
+
+
+def as_watched(obj: JsonObject) -> JsonObject:
+    """The object as the watcher shows it."""
+    return {**obj, "metadata": {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}}

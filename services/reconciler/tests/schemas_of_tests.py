@@ -1,0 +1,110 @@
+"""A small OpenAPI document, in the form in which API servers serve them, and schemas that are kept up to date."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.openapi import schema_of
+from metaloop.reconciler.core.schema import Schema
+from metaloop.reconciler.schemas import Schemas, Source
+
+GADGETS = ResourceInfo(api_version="apps/v1", resource="gadgets", kind="Gadget", namespaced=True)
+WIDGETS = ResourceInfo(api_version="ex.io/v1", resource="widgets", kind="Widget", namespaced=True)
+"""A kind that is made of a CustomResourceDefinition."""
+
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_TEXT: JsonObject = {"type": "string"}
+
+
+def ref(name: str) -> JsonObject:
+    """A property that is a component."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def document() -> JsonObject:
+    """What knows Gadgets and Widgets."""
+    port: JsonObject = {
+        "type": "object",
+        "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "name": _TEXT},
+    }
+    spec: JsonObject = {
+        "type": "object",
+        "properties": {
+            "ports": {
+                "type": "array",
+                "items": {"default": {}, "allOf": [ref("io.k8s.api.apps.v1.Port")]},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["port", "protocol"],
+            },
+            "rules": {"type": "array", "items": ref("io.k8s.api.apps.v1.Rule"), "x-kubernetes-list-type": "atomic"},
+            "names": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+            "anyhow": {"type": "array", "items": {"type": "object"}},
+            "limits": {"type": "object", "additionalProperties": ref(_QUANTITY)},
+            "token": {"type": "string", "format": "byte"},
+            "selector": {"default": {}, "allOf": [ref("io.k8s.api.apps.v1.Selector")]},
+            "hostNetwork": {"type": "boolean"},
+            "replicas": {"type": "integer"},
+            "inner": ref("io.k8s.api.apps.v1.GadgetSpec"),
+        },
+    }
+    components: JsonObject = {
+        "io.k8s.api.apps.v1.Gadget": {
+            "type": "object",
+            "properties": {
+                "spec": ref("io.k8s.api.apps.v1.GadgetSpec"),
+                "metadata": ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+            },
+            "x-kubernetes-group-version-kind": [{"group": "apps", "kind": "Gadget", "version": "v1"}],
+        },
+        "io.k8s.api.apps.v1.GadgetSpec": spec,
+        "io.k8s.api.apps.v1.Port": port,
+        "io.k8s.api.apps.v1.Rule": {"type": "object", "properties": {"host": _TEXT, "limit": ref(_QUANTITY), "apiGroup": _TEXT}},
+        "io.k8s.api.apps.v1.Selector": {
+            "type": "object",
+            "properties": {"matchLabels": {"type": "object", "additionalProperties": _TEXT}},
+            "x-kubernetes-map-type": "atomic",
+        },
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
+            "type": "object",
+            "properties": {"labels": {"type": "object", "additionalProperties": _TEXT}},
+        },
+        _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
+        "io.ex.v1.Widget": {
+            "type": "object",
+            "properties": {
+                "spec": {
+                    "type": "object",
+                    "properties": {
+                        "limits": {"type": "object", "additionalProperties": _TEXT},
+                        "list": {"type": "array", "items": {"type": "object"}},
+                        "maybe": {"type": "string", "nullable": True},
+                    },
+                }
+            },
+            "x-kubernetes-group-version-kind": [{"group": "ex.io", "kind": "Widget", "version": "v1"}],
+        },
+    }
+    return {"components": {"schemas": components}}
+
+
+def known(info: ResourceInfo) -> Schema:
+    """What the document says of a kind."""
+    schema = schema_of(document(), info)
+    assert schema is not None
+    return schema
+
+
+GADGET = known(GADGETS)
+WIDGET = known(WIDGETS)
+
+
+@asynccontextmanager
+async def running(source: Source, clock: Callable[[], float]) -> AsyncIterator[Schemas]:
+    """Schemas that are kept up to date."""
+    schemas = Schemas(source, clock=clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(schemas.run())
+        yield schemas
+        task.cancel()

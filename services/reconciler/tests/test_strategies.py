@@ -1,0 +1,40 @@
+"""Who decides how a controller's children are written."""
+
+import pytest
+from worlds import a_controller, observed
+
+from metaloop.common.api.composite import parse_composite
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.ssa import ServerSideApply
+from metaloop.reconciler.strategies import Strategies
+
+
+def annotated(strategy: str) -> Observed:
+    """A parent whose controller asks for a strategy."""
+    raw = a_controller()
+    annotations: JsonObject = {"metaloop.dev/apply-strategy": strategy} if strategy else {}
+    raw["metadata"] = {**unstructured.metadata(raw), "annotations": annotations}
+    plain = observed()
+    return Observed(controller=parse_composite(raw), info=plain.info, parent=plain.parent, groups=plain.groups)
+
+
+@pytest.mark.parametrize(
+    ("setting", "annotation", "expected"),
+    [
+        ("dynamic-apply", "", DynamicApply),
+        ("server-side-apply", "", ServerSideApply),
+        ("dynamic-apply", "server-side-apply", ServerSideApply),
+        ("server-side-apply", "dynamic-apply", DynamicApply),
+    ],
+)
+async def test_annotation_of_the_controller_counts_for_more_than_the_setting(setting: str, annotation: str, expected: type):
+    assert isinstance(await Strategies(default=setting).of(annotated(annotation)), expected)
+
+
+async def test_strategy_that_there_is_not_is_the_controllers_fault():
+    with pytest.raises(InvalidSpec, match="apply-strategy"):
+        await Strategies().of(annotated("magic"))
