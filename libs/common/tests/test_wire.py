@@ -68,8 +68,20 @@ def test_a_granted_claim_embeds_cached_bytes_unparsed():
     assert isinstance(reply, Granted)
     assert (reply.lease, reply.lease_seconds) == ("1-7", 5.0)
     assert reply.observation.parent == {"metadata": {"name": "p"}}
-    assert reply.observation.children[0].resource == CONFIGMAPS
+    assert reply.observation.children[0].info == CONFIGMAPS
     assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
+
+
+def test_what_we_own_of_a_child_travels_beside_it():
+    group = CachedGroup(resource=CONFIGMAPS, objects=[dumps({"metadata": {"name": "c"}})], managed={"uid-c": dumps({"fieldsV1": {}})})
+    info = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True)
+    observation = CachedObservation(controller=b"{}", parent_resource=info, parent=b"{}", children=[group])
+
+    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+
+    assert isinstance(reply, Granted)
+    assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
+    assert reply.observation.children[0].managed == {"uid-c": {"fieldsV1": {}}}
 
 
 @pytest.mark.parametrize("refusal", [Busy(retry_seconds=1.5), Gone(reason="parent deleted", lease="1-2")])

@@ -165,7 +165,7 @@ def test_a_resource_that_is_not_served_is_told_apart_from_one_that_is_being_list
 
     related = world.follow(P, interest(), interest(HELLOS), interest(NODES, names="x"))
 
-    assert (related.waiting, related.unknown) == ([CONFIGMAPS.id], [HELLOS.id])
+    assert (related.waiting, related.unknown) == ([CONFIGMAPS], [HELLOS.id])
     assert [group.resource for group in related.groups] == [NODES]
 
 
@@ -188,7 +188,7 @@ def test_who_looks_by_namespace_labels_waits_for_namespaces_too(world: World):
 
     related = world.follow(P, interest(where=InNamespacesWith(labelled(team="blue"))))
 
-    assert related.waiting == [NAMESPACES.id]
+    assert related.waiting == [NAMESPACES]
     assert world.interests.resources == {CONFIGMAPS.id, NAMESPACES.id}
 
 

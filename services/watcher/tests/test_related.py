@@ -24,7 +24,7 @@ SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", name
 
 async def test_a_related_object_marks_who_follows_it_from_the_moment_that_it_is_followed(scene: Scene):
     await _served_parent(scene)
-    assert _follow(scene, _one_secret(scene)).waiting == [SECRETS.id]
+    assert _follow(scene, _one_secret(scene)).waiting == [SECRETS]
 
     await scene.marked("p", "its related resources can be watched now")
     assert _shown(scene) == []
@@ -95,7 +95,8 @@ async def test_a_label_of_a_namespace_brings_what_is_in_it_within_reach(scene: S
     await _served_parent(scene)
     await _create_secret(scene, "mine")
     mine = InNamespacesWith(Selector((Requirement("scene", "In", (scene.name,)),)))
-    assert set(_follow(scene, Interest(resource=SECRETS.id, where=mine)).waiting) == {SECRETS.id, NAMESPACES.id}
+    waiting = _follow(scene, Interest(resource=SECRETS.id, where=mine)).waiting
+    assert {each.id for each in waiting} == {SECRETS.id, NAMESPACES.id}
     await scene.marked("p", "its related resources can be watched now")
     assert _shown(scene) == []
     scene.forget_marks()

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from metaloop.common.api.hook import Hook
+from metaloop.common.interest import Interest
 from metaloop.common.job import JobKey
 from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceInfo
@@ -18,9 +20,10 @@ from metaloop.watcher.interests import Interests
 from metaloop.watcher.route import Router
 from metaloop.watcher.workqueue import WorkQueue
 
-from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record
+from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record, served
 from .objects import instance as instance_of_hellos
 
+CUSTOMIZE = Hook(name="customize", version="v1", strict=False, webhook={"url": "http://hook"})
 WEB = {"selector": {"matchLabels": {"app": "web"}}}
 
 
@@ -255,3 +258,16 @@ def test_a_controller_that_changes_still_has_its_failing_parents(world: World):
     world.start(generate_selector=True)
 
     assert list(world.router.standings[instance.controller.id].failing) == [world.key("p")]
+
+
+def test_what_parents_follow_is_kept_over_an_edit_unless_nobody_is_asked_any_more(world: World):
+    world.see(HELLOS, record("p", spec=WEB))
+    curious = replace(controller(), hooks=replace(controller().hooks, customize=CUSTOMIZE))
+    world.router.start(served(curious, HELLOS, CONFIGMAPS), reason="started")
+    world.interests.follow(world.key("p"), "f", [Interest(resource=CONFIGMAPS.id)])
+
+    world.router.start(served(curious, HELLOS, CONFIGMAPS), reason="changed")
+    assert world.interests.observe(world.key("p")) is not None
+    world.start()
+
+    assert world.interests.observe(world.key("p")) is None

@@ -199,6 +199,36 @@ async def test_edited_metadata_is_shown_to_hooks_without_a_restart(scene: Scene)
     assert scene.running is former
 
 
+async def test_an_annotation_of_ours_has_all_parents_looked_at(scene: Scene):
+    await scene.install_served()
+    await scene.create_parent()
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    scene.forget_marks()
+
+    await scene.edit({"metadata": {"annotations": {"metaloop.dev/paused": "true"}}})
+
+    await scene.marked("p", "controller was told something else")
+    assert scene.heard.of(scene.name) == ["Starting", "Started", "Paused"]
+
+
+async def test_a_controller_that_goes_on_with_its_former_spec_can_be_paused_too(scene: Scene):
+    await scene.install_served()
+    await scene.create_parent()
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    await scene.edit({"spec": {"hooks": None}})
+    await scene.told("hooks")
+    scene.forget_marks()
+
+    await scene.edit({"metadata": {"annotations": {"metaloop.dev/paused": "true"}}})
+
+    await scene.marked("p", "controller was told something else")
+    seen = scene.watcher.router.observe(scene.key())
+    assert isinstance(seen, CachedObservation)
+    shown = loads(seen.controller)
+    assert unstructured.annotations(shown) == {"metaloop.dev/paused": "true"}
+    assert "sync" in unstructured.child_object(unstructured.child_object(shown, "spec"), "hooks")
+
+
 async def test_a_resource_that_we_may_not_see_is_the_problem_of_its_controllers_alone(scene: Scene, proxy: ApiProxy):
     await install_parent(scene.cluster, scene.parents)
     proxy.refusals["serviceaccounts"] = 403

@@ -149,6 +149,36 @@ async def test_refusals_pass(kube: KubeClient, proxy: ApiProxy, cluster: Cluster
         await watched.until({"a": "1"})
 
 
+NONSENSE = {
+    "no metadata": b'{"type":"MODIFIED","object":{"kind":"ConfigMap"}}',
+    "metadata that is none": b'{"type":"MODIFIED","object":{"metadata":["a"]}}',
+    "no object": b'{"type":"MODIFIED","object":7}',
+    "a type that nobody knows": b'{"type":"RENAMED","object":{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}}',
+    "nested as deep as it gets": b'{"type":"MODIFIED","object":{"metadata":{"name":"a","uid":"u"},"data":'
+    + b"[" * 5000
+    + b"]" * 5000
+    + b"}}",
+    "no UTF-8": b'{"type":"MODIFIED","object":{"metadata":{"name":"a","uid":"u"},"data":{"text":"\xff\xfe"}}}',
+    "half a character": b'{"type":"MODIFIED","object":{"metadata":{"name":"a","uid":"u"},"data":{"text":"\\ud800"}}}',
+    "twenty megabytes of nothing": b'{"type":"MODIFIED","object":{"kind":"' + b"x" * 20_000_000 + b'"}}',
+}
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+async def test_nonsense_harms_no_object_and_ends_no_watch_for_long(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, what: str
+):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        assert proxy.slip_in(NONSENSE[what] + b"\n", of="configmaps") == 1
+        await change(cluster, namespace, "a", "1")
+
+        await watched.until({"a": "1"})
+        assert watched.lists() == 1
+
+
 async def test_the_api_server_may_be_killed_and_come_back(kube: KubeClient, proxy: ApiProxy, plane: ControlPlane, namespace: str):
     async with watching(kube, proxy, namespace) as watched, Cluster.connect(plane) as before:
         await put(before, namespace, "a", "0")

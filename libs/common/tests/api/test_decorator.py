@@ -77,3 +77,13 @@ def test_two_versions_of_one_resource_are_one_target():
 
     with pytest.raises(InvalidSpec, match="listed twice"):
         parse_decorator(decorator(resources=rules))
+
+
+def test_a_name_too_long_for_a_finalizer_is_named_where_one_is_needed():
+    """It would be refused of every object that is to be decorated."""
+    hooks: JsonObject = {**HOOKS, "finalize": {"webhook": {"url": "http://hook.example/finalize"}}}
+    longest, longer = ({"metadata": {"name": "n" * length}, "spec": decorator(hooks=hooks)["spec"]} for length in (43, 44))
+
+    assert len(parse_decorator(longest).finalizer.partition("/")[2]) == 63
+    with pytest.raises(InvalidSpec, match=r"^metadata\.name"):
+        parse_decorator(longer)

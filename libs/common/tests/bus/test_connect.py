@@ -135,3 +135,8 @@ async def test_a_connection_that_closed_for_good_ends_who_depends_on_it(broker: 
         await depend_on_it()
 
     assert failure.group_contains(Unavailable)
+
+
+async def test_any_server_of_several_will_do(broker: Broker):
+    async with connected(f"nats://127.0.0.1:1, {broker.url}", name="test") as bus:
+        await bus.check()

@@ -69,3 +69,11 @@ def test_a_status_object_is_read():
 @pytest.mark.parametrize(("body", "message"), [(b"upstream is away\n", "upstream is away"), (b"", "status 502"), (b'{"a":1}', '{"a":1}')])
 def test_what_is_no_status_object_is_quoted(body: bytes, message: str):
     assert errors.api_status(502, body) == ApiStatus(code=502, reason="", message=message)
+
+
+def test_objects_that_validation_quotes_are_left_out_of_the_message():
+    """What is wrong with them comes last, and events are short."""
+    quoted = '{"Volumes":[' + '{"Name":"config"},' * 50 + "]}"
+    status = ApiStatus(code=422, reason="Invalid", message=f"spec.template: Invalid value: {quoted}: field is immutable")
+
+    assert "spec.template: Invalid value: {…}: field is immutable" in str(errors.refusal(status, request="PUT /x"))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -183,3 +184,31 @@ def test_a_port_in_use_ends_it_at_once(start: Start):
 
     assert status == 1
     assert "Address already in use" in err
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the kernel's timers are read from /proc")
+def test_caller_that_says_nothing_is_asked_soon_whether_it_is_there(start: Start):
+    """A machine that vanished says no goodbye: what it asked for would go on until its time-out."""
+    process = start("idles")
+    process.until_ready()
+
+    with socket.create_connection(("127.0.0.1", process.port)) as caller:
+        caller.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert caller.recv(100).startswith(b"HTTP/1.1 200")
+        kind, seconds = _kernel_timer(local=process.port, remote=caller.getsockname()[1])
+
+    assert kind == KEEPALIVE_TIMER
+    assert 0 < seconds <= 2
+
+
+KEEPALIVE_TIMER = 2
+
+
+def _kernel_timer(*, local: int, remote: int) -> tuple[int, float]:
+    """The kind of timer that the kernel has on one end of a connection, and in how many seconds it is due."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, ours, theirs, _, _, timer, *_ = line.split()
+        if (int(ours.split(":")[1], 16), int(theirs.split(":")[1], 16)) == (local, remote):
+            kind, ticks = timer.split(":")
+            return int(kind, 16), int(ticks, 16) / os.sysconf("SC_CLK_TCK")
+    raise AssertionError("no such connection")

@@ -53,9 +53,29 @@ def test_a_parent_that_is_in_sync_again_does_not_fail_any_more():
     assert found.failing == {}
 
 
-@pytest.mark.parametrize(("result", "reason"), [("throttled", ""), ("retry", "Conflict"), ("retry", "LeaseLost")])
+@pytest.mark.parametrize(
+    ("result", "reason"), [("throttled", "TooManyRequests"), ("throttled", "WorkerStopped"), ("retry", "Conflict"), ("retry", "LeaseLost")]
+)
 def test_what_mends_itself_with_the_next_try_is_no_failure(result: Result, reason: str):
     assert standing(a=(result, reason)).failing == {}
+
+
+def test_a_circuit_that_is_open_is_told_at_once_and_a_busy_webhook_when_it_lasts():
+    busy = standing(a=("throttled", "TooManyRequests"))
+    assert busy.failing == {}
+
+    busy.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), reason="TooManyRequests", message="it asks for time"))
+
+    assert health_of(3, trouble=None, standing=busy).reason == "HookThrottled"
+    assert health_of(3, trouble=None, standing=standing(a=("throttled", "CircuitOpen"))).reason == "HookThrottled"
+
+
+def test_a_worker_that_stopped_twice_in_the_middle_is_no_failure():
+    found = standing(a=("throttled", "WorkerStopped"))
+
+    found.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), reason="WorkerStopped"))
+
+    assert found.failing == {}
 
 
 def test_a_parent_that_is_no_more_does_not_fail():

@@ -19,6 +19,20 @@ def test_managed_fields_are_dropped_and_the_rest_kept():
     }
 
 
+def test_entry_of_our_own_applies_is_kept_apart():
+    ours = {"manager": "us", "operation": "Apply", "apiVersion": "v1", "time": "now", "fieldsV1": {"f:data": {}}}
+    others = [{**ours, "manager": "them"}, {**ours, "operation": "Update"}, {**ours, "subresource": "status"}]
+
+    record = record_of(obj("a", managedFields=[*others, ours]), field_manager="us")
+    other = record_of(obj("a", managedFields=others), field_manager="us")
+
+    assert record is not None
+    assert other is not None
+    assert loads(record.managed) == {"apiVersion": "v1", "fieldsV1": {"f:data": {}}}
+    assert b"managedFields" not in record.raw
+    assert other.managed == b""
+
+
 def test_what_decisions_need_is_at_hand():
     record = record_of(obj("a", labels={"x": "y"}, ownerReferences=owned_by("p"), finalizers=["f"], deletionTimestamp="now", version=7))
 

@@ -33,7 +33,7 @@ class Related:
 
     fingerprint: str
     groups: Sequence[ObservedGroup] = ()
-    waiting: Sequence[ResourceId] = ()
+    waiting: Sequence[ResourceInfo] = ()
     unknown: Sequence[ResourceId] = ()
 
 
@@ -97,7 +97,7 @@ class CachedRelated:
 
     fingerprint: str
     groups: Sequence[CachedGroup] = ()
-    waiting: Sequence[ResourceId] = ()
+    waiting: Sequence[ResourceInfo] = ()
     unknown: Sequence[ResourceId] = ()
 
     def to_bytes(self) -> bytes:
@@ -183,7 +183,7 @@ def _related_to_wire(related: CachedRelated) -> dict[str, object]:
     return {
         "fingerprint": related.fingerprint,
         "groups": [_group_to_wire(group) for group in related.groups],
-        "waiting": [[each.api_version, each.resource] for each in related.waiting],
+        "waiting": [each.to_json() for each in related.waiting],
         "unknown": [[each.api_version, each.resource] for each in related.unknown],
     }
 
@@ -193,7 +193,7 @@ def related_from_wire(raw: JsonObject) -> Related:
     return Related(
         fingerprint=str(raw["fingerprint"]),
         groups=[_group_from_wire(group) for group in raw["groups"]],  # type: ignore[union-attr, arg-type]
-        waiting=_ids_from_wire(raw["waiting"]),
+        waiting=[ResourceInfo.from_json(each) for each in raw["waiting"]],  # type: ignore[union-attr, arg-type]
         unknown=_ids_from_wire(raw["unknown"]),
     )
 

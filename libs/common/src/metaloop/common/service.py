@@ -25,6 +25,7 @@ import uvloop
 from fastapi import FastAPI
 
 from metaloop.common.errors import MetaloopError
+from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.common.probes import Probes, Unwell
 from metaloop.common.settings import Listener, ServiceSettings
 from metaloop.common.telemetry import configure_logging, fields, get_logger
@@ -39,6 +40,8 @@ _COLLECTIONS = (20_000, 20, 50)
 """A request makes a few hundred objects that live for milliseconds: by default the collector would run for every second one of them, at 15 % of
 the hook gateway's time, and find next to nothing."""
 _KEEP_ALIVE_SECONDS = 75
+_CALLERS_PATIENCE = Patience(idle_seconds=2, interval_seconds=1, probes=2)
+"""A caller whose machine is gone is noticed in four seconds: before its lease is over, so that what it asked for ends before another asks again."""
 
 log = get_logger()
 
@@ -232,4 +235,6 @@ def _server(app: FastAPI, listener: Listener) -> _Server:
 def _listening(listener: Listener) -> socket.socket:
     """The socket to serve on; taken at the very beginning, so that a port in use ends the service at once."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    return socket.create_server((listener.host, listener.port), family=family, backlog=2048, reuse_port=listener.reuse_port)
+    listening = socket.create_server((listener.host, listener.port), family=family, backlog=2048, reuse_port=listener.reuse_port)
+    keep_alive(listening, _CALLERS_PATIENCE)
+    return listening

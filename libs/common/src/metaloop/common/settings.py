@@ -61,6 +61,9 @@ class NatsSettings(EnvironmentSettings):
         le=300,
         description="How long a silent worker keeps its jobs and leases; a third of it is the pulse of a live one.",
     )
+    stream_replicas: int = Field(
+        default=1, ge=1, le=5, description="How many servers of a NATS cluster keep each job; 3 where there are three of them."
+    )
 
 
 class KubeSettings(EnvironmentSettings):

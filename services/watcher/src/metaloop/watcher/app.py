@@ -4,9 +4,10 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
@@ -35,6 +36,8 @@ from metaloop.watcher.views import Views, count_cache, count_queue
 from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
+
+Item = TypeVar("Item")
 
 
 class Watcher:
@@ -101,7 +104,7 @@ class Reign:
         watcher = self._watcher
         watcher.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock)
+        health = HealthWriter(self._kube, patients=self._while_leading(watcher.supervisor.patients), clock=watcher.queue.clock)
         try:
             async with dispatcher.open(), asyncio.TaskGroup() as tasks:
                 watcher.supervisor.take_over()
@@ -118,11 +121,15 @@ class Reign:
         if self.leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
 
+    def _while_leading(self, listed: Callable[[], Iterable[Item]]) -> Callable[[], Iterable[Item]]:
+        """Who was asleep may wake up to find another in its place, before its reign is over: then there is nobody to write to."""
+        return lambda: listed() if self.leads() else ()
+
     def _releaser(self) -> Releaser:
         watcher = self._watcher
         return Releaser(
             self._kube,
-            controllers=watcher.supervisor.installed,
+            controllers=self._while_leading(watcher.supervisor.installed),
             served=lambda: watcher.served.resources,
             announce=watcher.supervisor.tell,
             pace=Pace(lease_seconds=self._settings.ack_wait_seconds),
@@ -130,7 +137,7 @@ class Reign:
 
     def _dispatcher(self) -> Dispatcher:
         settings = self._settings
-        stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds))
+        stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
         dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
         dispatcher.leads = self.leads
         dispatcher.on_report = self._watcher.router.hear

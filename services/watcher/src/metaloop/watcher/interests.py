@@ -165,7 +165,7 @@ class Interests:
         return CachedRelated(
             fingerprint=followed.fingerprint,
             groups=[self._group(resource, followed) for resource in resources if resource not in missing],
-            waiting=[resource for resource in missing if resource in served],
+            waiting=[served[resource] for resource in missing if resource in served],
             unknown=[resource for resource in missing if resource not in served],
         )
 

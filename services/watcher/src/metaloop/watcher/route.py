@@ -46,7 +46,7 @@ class Router:
         standing = self.standings[controller.id] = Standing()
         self.instances[controller.id] = instance
         self._index()
-        self.interests.forget_controller(controller.id, unless=lambda key: isinstance(self._find(key), Record))
+        self.interests.forget_controller(controller.id, unless=lambda key: instance.may_follow and isinstance(self._find(key), Record))
         self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds)
         for target in instance.targets:
             for parent, record in self.caches[target.resource.id].objects.items():

@@ -21,7 +21,7 @@ from metaloop.common.api import PAUSED_ANNOTATION, composite, decorator
 from metaloop.common.api.instructions import instructions, is_paused
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
-from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
@@ -209,10 +209,12 @@ class Supervisor:
             self._announce_pause(known)
         if known.spec != spec:
             known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(resource, raw), None, None
-        elif known.running is not None and known.runs_as_wanted:
+        elif known.runs_as_wanted:
             self._router.controllers[controller_id] = record.raw
-            if instructions(raw) != instructions(former):
-                self._router.start(known.running, reason="controller was told something else")
+        if known.running is not None and instructions(raw) != instructions(former):
+            if not known.runs_as_wanted:
+                self._router.controllers[controller_id] = dumps(_with_spec_of(known.running, raw))
+            self._router.start(known.running, reason="controller was told something else")
 
     def _remove(self, controller_id: ControllerId, controller: _Controller) -> None:
         self._stop(controller)
@@ -393,3 +395,10 @@ def _wanted(resource: ResourceInfo, raw: JsonObject) -> Controller | InvalidSpec
         return _PARSERS[resource.kind](raw)
     except InvalidSpec as problem:
         return problem
+
+
+def _with_spec_of(running: Instance, raw: JsonObject) -> JsonObject:
+    """A controller that goes on with its former spec, as hooks are shown it: in a version that nobody takes for the one with another spec."""
+    served = running.controller
+    version = f"{served.resource_version}.{unstructured.resource_version(raw)}"
+    return {**raw, "metadata": {**unstructured.metadata(raw), "resourceVersion": version}, "spec": served.raw.get("spec")}

@@ -66,7 +66,7 @@ def parse_composite(raw: JsonObject) -> CompositeController:
         resource_version=unstructured.resource_version(raw),
         parent=_parent_rule(spec),
         children=parse_child_rules(spec, "childResources"),
-        hooks=parse_hooks(spec),
+        hooks=parse_hooks(spec, controller=unstructured.name(raw)),
         endpoint_configs=tuple(fields.objects_at(spec, "endpointConfigs", "spec")),
         resync_period_seconds=fields.positive_seconds(spec, "resyncPeriodSeconds", "spec"),
         generate_selector=fields.flag(spec, "generateSelector", "spec"),

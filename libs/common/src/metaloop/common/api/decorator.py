@@ -78,7 +78,7 @@ def parse_decorator(raw: JsonObject) -> DecoratorController:
         resource_version=unstructured.resource_version(raw),
         targets=_target_rules(spec),
         children=parse_child_rules(spec, "attachments"),
-        hooks=parse_hooks(spec),
+        hooks=parse_hooks(spec, controller=unstructured.name(raw)),
         endpoint_configs=tuple(fields.objects_at(spec, "endpointConfigs", "spec")),
         resync_period_seconds=fields.positive_seconds(spec, "resyncPeriodSeconds", "spec"),
     )

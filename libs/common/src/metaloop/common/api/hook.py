@@ -1,7 +1,7 @@
 """A controller's hooks: which are set, in which wire version, and how strictly their answers are read."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from metaloop.common.api import fields
 from metaloop.common.errors import InvalidSpec
@@ -10,6 +10,9 @@ from metaloop.common.objects import unstructured
 
 HookName: TypeAlias = Literal["sync", "finalize", "customize"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
+
+_LONGEST_NAME: Final = 43
+"""API servers take finalizers of 63 characters behind the slash; 20 of them say what kind of controller it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +34,15 @@ class Hooks:
     customize: Hook | None
 
 
-def parse_hooks(spec: JsonObject) -> Hooks:
-    """The `hooks` of a controller's `spec`. Raises InvalidSpec where there are none, or one is malformed."""
+def parse_hooks(spec: JsonObject, *, controller: str) -> Hooks:
+    """The `hooks` in the `spec` of a controller of this name. Raises InvalidSpec where there are none, or one is malformed or can't be served."""
     hooks = fields.object_at(spec, "hooks", "spec")
     if not hooks:
         raise InvalidSpec("spec.hooks", "no hooks defined")
-    return Hooks(sync=_hook(hooks, "sync"), finalize=_hook(hooks, "finalize"), customize=_hook(hooks, "customize"))
+    finalize = _hook(hooks, "finalize")
+    if finalize is not None and len(controller) > _LONGEST_NAME:
+        raise InvalidSpec("metadata.name", f"has more than {_LONGEST_NAME} characters: with hooks.finalize, a finalizer is made of it")
+    return Hooks(sync=_hook(hooks, "sync"), finalize=finalize, customize=_hook(hooks, "customize"))
 
 
 def _hook(hooks: JsonObject, name: HookName) -> Hook | None:

@@ -199,7 +199,10 @@ class Bus:
 
 @asynccontextmanager
 async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
-    """A connection for the length of the block, as `name` in the server's own lists; waits until the first connection is made."""
+    """A connection for the length of the block, as `name` in the server's own lists; waits until the first connection is made.
+
+    `url` may name several servers of a cluster, separated by commas.
+    """
     client = Client()
     bus = Bus(client)
 
@@ -208,7 +211,7 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
             log.warning("bus.disconnected")
 
     await client.connect(
-        url,
+        [server.strip() for server in url.split(",")],
         name=name,
         error_cb=bus.erred,
         disconnected_cb=disconnected,

@@ -68,26 +68,22 @@ class KubeClient:
         A request that was turned away unexecuted (429) is sent again a few times, if the API server wants us back within a second.
         """
         request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
-        for _ in range(_TRIES - 1):
+        for tried in range(_TRIES):
+            await self._pace.enter(again=tried > 0)
             try:
-                return await self._exchange(request)
+                answer = await self._transport.exchange(request)
+                self._pace.taken()
             except TooManyRequests as rejected:
+                self._pace.turned_away()
                 wait_seconds = rejected.retry_after_seconds or _LONGEST_WAIT_SECONDS
-                if wait_seconds > _LONGEST_WAIT_SECONDS:
+                if wait_seconds > _LONGEST_WAIT_SECONDS or tried == _TRIES - 1:
                     raise
-            await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - it spreads load and guards nothing
-        return await self._exchange(request)
-
-    async def _exchange(self, request: Request) -> bytes:
-        await self._pace.enter()
-        was_taken = True
-        try:
-            return await self._transport.exchange(request)
-        except TooManyRequests:
-            was_taken = False
-            raise
-        finally:
-            self._pace.leave(was_taken=was_taken)
+                await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - it spreads load and guards nothing
+            else:
+                return answer
+            finally:
+                self._pace.leave()
+        raise AssertionError("the last try returns or raises")
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
         """The object as it is. Raises NotFound."""

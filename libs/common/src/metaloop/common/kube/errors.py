@@ -18,6 +18,7 @@
 Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`.
 """
 
+import re
 from typing import Protocol
 
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
@@ -104,10 +105,13 @@ _REASON_OF_CODE = {
 }
 
 
+_QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
+
+
 def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | None = None) -> MetaloopError:
     """The exception for a status that is no success; `request` says what was asked, for the message."""
     reason = status.reason or _REASON_OF_CODE.get(status.code, "")
-    named = ApiStatus(code=status.code, reason=reason, message=f"{status.message} ({request})")
+    named = ApiStatus(code=status.code, reason=reason, message=f"{_brief(status.message)} ({request})")
     if refused := _REFUSALS.get(reason):
         return refused(named)
     if transient := _TRANSIENTS.get(reason):
@@ -117,6 +121,11 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
     if status.code >= 500:
         return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
     return Refused(named)
+
+
+def _brief(message: str) -> str:
+    """A message without the whole objects that validation quotes: what is wrong with them comes last, and would be cut off."""
+    return _QUOTED_OBJECT.sub("{…}", message)
 
 
 def api_status(code: int, body: bytes) -> ApiStatus:

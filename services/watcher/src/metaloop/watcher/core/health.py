@@ -34,7 +34,7 @@ _WAITING_FOR_A_YES = "DeletionHeldBack"
 """Nothing failed but that nobody confirmed yet."""
 _SYNCED = "Synced"
 _CIRCUIT_OPEN = "CircuitOpen"
-_EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost"})
+_EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost", "WorkerStopped"})
 """What mends itself with the next try, and is nobody's failure."""
 
 
@@ -68,15 +68,15 @@ class Standing:
         match report.result:
             case "done":
                 self.forget(report.key)
+            case _ if report.reason in _EVERYDAY_LIFE:
+                pass  # a try that will be repeated at once says nothing
             case "throttled" if report.reason != _CIRCUIT_OPEN and report.key not in self.put_off:
                 self.put_off.add(report.key)
             case "throttled":
                 self.failing[report.key] = report
-            case "retry" | "rejected" if report.reason not in _EVERYDAY_LIFE:
+            case "retry" | "rejected":
                 self.put_off.discard(report.key)
                 self.failing[report.key] = report
-            case _:
-                pass  # a try that will be repeated at once says nothing
 
     def take_over(self, key: JobKey, former: "Standing") -> None:
         """That parent is one of ours, as it was of a former instance."""

@@ -74,6 +74,12 @@ class Instance:
         """Whose objects belong to parents: children, and revisions."""
         return self.children if self.revisions is None else (*self.children, self.revisions)
 
+    @property
+    def may_follow(self) -> bool:
+        """Whether its parents have anybody to ask what else to follow."""
+        customize = self.controller.hooks.customize
+        return customize is not None and customize.webhook is not None
+
     def key(self, target: Target, parent: ObjectKey) -> JobKey:
         """The job key of one parent."""
         return JobKey(self.controller.id, target.resource.id, *parent)

@@ -79,10 +79,13 @@ def record_of(obj: JsonObject, *, field_manager: str = "") -> Record | None:
 
 def _applied_by(manager: str, entries: JsonValue) -> bytes:
     for entry in entries if isinstance(entries, list) else ():
-        is_ours = is_object(entry) and entry.get("manager") == manager and entry.get("operation") == "Apply"
-        if is_ours and not entry.get("subresource"):
+        if is_object(entry) and _is_applied_by(manager, entry):
             return _no_larger_than_needed(dumps({key: entry.get(key) for key in ("apiVersion", "fieldsV1")}))
     return b""
+
+
+def _is_applied_by(manager: str, entry: JsonObject) -> bool:
+    return entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
 def _no_larger_than_needed(raw: bytes) -> bytes:
