@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,18 +53,20 @@ class GatewayProcess:
 
 
 @asynccontextmanager
-async def gateway_process(port: int = 0, *, tls: httpx.AsyncClient | None = None, **settings: str) -> AsyncIterator[GatewayProcess]:
-    """A gateway process with these settings, until the scope ends."""
+async def gateway_process(
+    port: int = 0, *, tls: httpx.AsyncClient | None = None, run_by: Sequence[str] = (), address: str = "localhost", **settings: str
+) -> AsyncIterator[GatewayProcess]:
+    """A gateway process with these settings, until the scope ends; `run_by` is a command that runs it, `address` where it is reached."""
     port = port or free_port()
     environment = {"KUBECONFIG": "/nowhere", "METALOOP_PORT": str(port)} | {
         f"METALOOP_{name.upper()}": value for name, value in settings.items()
     }
     client = tls or httpx.AsyncClient(trust_env=False)
-    client.base_url = httpx.URL(f"{'http' if tls is None else 'https'}://localhost:{port}")
+    client.base_url = httpx.URL(f"{'http' if tls is None else 'https'}://{address}:{port}")
     client.timeout = httpx.Timeout(20)
     with tempfile.NamedTemporaryFile() as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "metaloop.hookgateway", stderr=log, env=os.environ | environment
+            *run_by, sys.executable, "-m", "metaloop.hookgateway", stderr=log, env=os.environ | environment
         )
         try:
             async with client:

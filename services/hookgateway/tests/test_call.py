@@ -116,6 +116,23 @@ async def test_304_speaks_of_the_tag_that_its_own_call_sent():
         assert validators(hook) == [None, '"old"', '"old"']
 
 
+async def test_gateways_that_take_turns_never_give_an_old_answer():
+    """Each remembers what it was told itself, and the webhook alone says whether that still holds."""
+    state = 0
+
+    async def current(request: Request, line: Line) -> None:
+        tag, body = f'"{state}"', f"answer {state}".encode()
+        await line.send(response(304, b"") if request.headers.get("if-none-match") == tag else response(200, body, etag=tag))
+
+    async with serving(current) as hook, asking() as one, asking() as other:
+        for changes, gateway in ((0, one), (0, other), (0, one), (1, other), (0, one), (1, one), (0, other), (0, other)):
+            state += changes
+            verdict = await gateway.ask(with_etag(hook))
+            assert isinstance(verdict, Accepted | NotModified)
+            assert verdict.body == f"answer {state}".encode()
+    assert len(hook.requests) == 8
+
+
 async def test_compressed_answer_is_remembered_in_plain():
     compressed = response(200, gzip.compress(b"plain"), etag='"1"', content_encoding="gzip")
     async with serving(one_after_another(compressed, response(304, b""))) as hook, asking() as gateway:

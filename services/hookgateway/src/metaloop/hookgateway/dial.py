@@ -10,12 +10,16 @@ from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.tracing import Trace
 
+from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.steps import Steps, current_steps
 
 NAMES_LIVE_SECONDS: Final = 2
 """How long a resolved name is used again: long enough for one look-up to serve a burst of connections, short enough to follow a Service."""
+
+WEBHOOKS_PATIENCE: Final = Patience(idle_seconds=5, interval_seconds=2, probes=3)
+"""For a webhook whose node vanished while it thought, and for idle connections to it."""
 
 UNACKNOWLEDGED_MILLISECONDS: Final = 5000
 """How long the kernel waits for a peer to acknowledge what we sent: a node that vanished says nothing, and is noticed by this."""
@@ -74,7 +78,7 @@ def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: Ad
     if not policy.permits(str(address[0])):
         raise AddressRefused("the operator's address policy denies it")
     opened = socket.socket(family=family, type=kind, proto=protocol)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    keep_alive(opened, WEBHOOKS_PATIENCE)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS)
     return opened

@@ -1,0 +1,88 @@
+"""The gateway on a network of two machines: one that vanishes without a goodbye, and a name that moves from one address to another."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from driving import target
+from process import gateway_process
+from webserver import Line, Request, never_answers, response, serving
+
+from metaloop.common.hooks.call import PATH, TARGET_HEADER, Accepted
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None, reason="a second machine is a network namespace, which only root can make"
+)
+
+HERE, ALSO_HERE, THERE = "10.213.77.1", "10.213.77.3", "10.213.77.2"
+NAMESPACE, OUR_END, THEIR_END = "metaloop-away", "metaloop-here", "metaloop-there"
+HOSTS = Path("/etc/netns") / NAMESPACE / "hosts"
+"""What the other machine finds in its /etc/hosts."""
+
+
+def run(command: str) -> None:
+    subprocess.run(command.split(), check=True, capture_output=True)
+
+
+@pytest.fixture
+def there() -> Iterator[Sequence[str]]:
+    """What runs a command on another machine, one cable away."""
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, HOSTS.parent)
+        HOSTS.parent.mkdir(parents=True)
+        HOSTS.touch()
+        try:
+            run(f"ip netns add {NAMESPACE}")
+            undo.callback(run, f"ip netns del {NAMESPACE}")
+            run(f"ip link add {OUR_END} type veth peer name {THEIR_END} netns {NAMESPACE}")
+            undo.callback(run, f"ip link del {OUR_END}")
+        except subprocess.CalledProcessError as refusal:
+            pytest.skip(f"no network namespaces here: {refusal.stderr.decode().strip()}")
+        for address in (HERE, ALSO_HERE):
+            run(f"ip addr add {address}/29 dev {OUR_END}")
+        run(f"ip link set {OUR_END} up")
+        run(f"ip -n {NAMESPACE} addr add {THERE}/29 dev {THEIR_END}")
+        run(f"ip -n {NAMESPACE} link set {THEIR_END} up")
+        yield ("ip", "netns", "exec", NAMESPACE)
+
+
+async def test_call_of_a_machine_that_vanished_ends_before_its_lease_does(there: Sequence[str]):
+    async with serving(never_answers) as hook, gateway_process(host=HERE) as gateway:
+        header = f"{TARGET_HEADER}: {target({'url': hook.url(), 'timeout': '60s'})}"
+        url = f"http://{HERE}:{gateway.client.base_url.port}{PATH}"
+        caller = await asyncio.create_subprocess_exec(*there, "curl", "--silent", "--header", header, "--data", "{}", url)
+        await hook.until(lambda it: it.in_work == 1)
+
+        run(f"ip -n {NAMESPACE} link set {THEIR_END} down")
+
+        async with asyncio.timeout(6):
+            await hook.until(lambda it: it.open_connections == 0)
+        caller.kill()
+        await caller.wait()
+
+
+async def test_name_that_moves_is_followed(there: Sequence[str]):
+    """As the name of a Service does that is deleted and made anew: connections that are open go on, and new ones go where it is now."""
+
+    async def says_where_it_is_and_closes(_: Request, line: Line) -> None:
+        await line.send(response(200, line.writer.get_extra_info("sockname")[0].encode(), connection="close"))
+        line.hang_up()
+
+    async with (
+        serving(says_where_it_is_and_closes, host="0.0.0.0") as hook,
+        gateway_process(run_by=there, address=THERE, host=THERE) as gateway,
+    ):
+        url = f"http://hooks.prod:{hook.port}/"
+        HOSTS.write_text(f"{HERE} hooks.prod\n")
+        assert await gateway.ask(url) == Accepted(body=HERE.encode())
+
+        HOSTS.write_text(f"{ALSO_HERE} hooks.prod\n")
+
+        async with asyncio.timeout(5):
+            while await gateway.ask(url) != Accepted(body=ALSO_HERE.encode()):
+                pass
