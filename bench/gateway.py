@@ -30,6 +30,7 @@ GATEWAY_CORE, LOAD_CORE = 0, 1
 BODY = b'{"padding":"' + b"x" * 4082 + b'"}'
 SLOW_SECONDS = 1.0
 HANGING_SECONDS, HANGING_CALLERS = 0.5, 64
+LISTENING = "0A"
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -51,7 +52,7 @@ class Figure:
 
     def __str__(self) -> str:
         sign = "<=" if self.at_most else ">="
-        return f"{'ok  ' if self.holds else 'FAIL'} {self.name:<58} {self.value:>9.3f} {self.unit:<6} {sign} {self.bound:g}"
+        return f"{'ok  ' if self.holds else 'FAIL'} {self.name:<61} {self.value:>9.3f} {self.unit:<6} {sign} {self.bound:g}"
 
 
 # The webhook: answers at once, after a second, or never.
@@ -195,16 +196,19 @@ async def running(command: Sequence[str], *, core: int, port: int, env: dict[str
         process.wait()
 
 
-async def until_listening(port: int) -> None:
-    """Wait until the port accepts."""
+async def until_listening(port: int, *, processes: int = 1) -> None:
+    """Wait until so many processes listen on the port."""
     async with asyncio.timeout(20):
         while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                return writer.close()
+            if listeners(port) >= processes:
+                return
+            await asyncio.sleep(0.05)
+
+
+def listeners(port: int) -> int:
+    """How many sockets listen on the port, as the kernel's table has it."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(1 for row in rows if row[1].endswith(f":{port:04X}") and row[3] == LISTENING)
 
 
 # The measurements.
@@ -280,6 +284,23 @@ async def keep_asking(port: int, request: bytes, asking: asyncio.Event) -> None:
         await asyncio.sleep(body.get("afterSeconds") or 0.1)
 
 
+async def smaller_share_of_two(hook_port: int, *, seconds: float) -> float:
+    """Of two gateway processes behind one port, the share of the calls that the less busy one serves; fails if any call does."""
+    port = free_port()
+    settings = {"METALOOP_PORT": str(port), "METALOOP_LOG_LEVEL": "warning", "METALOOP_REUSE_PORT": "true"}
+    command = [sys.executable, "-m", "metaloop.hookgateway"]
+    async with (
+        running(command, core=GATEWAY_CORE, port=port, env=settings) as one,
+        running(command, core=GATEWAY_CORE, port=port, env=settings) as other,
+    ):
+        await until_listening(port, processes=2)
+        before = [process.cpu_seconds() for process in (one, other)]
+        load = await run_load(port, call_to(hook_port, "/sync", controller="steady"), in_flight=128, seconds=seconds)
+        spent = [process.cpu_seconds() - cpu for process, cpu in zip((one, other), before, strict=True)]
+    assert not load.errors, f"{load.errors} calls failed"
+    return min(spent) / sum(spent)
+
+
 async def measure(*, seconds: float, rounds: int) -> list[Figure]:
     """Every figure, over all rounds."""
     os.sched_setaffinity(0, {LOAD_CORE})
@@ -308,6 +329,7 @@ BOUNDS = (
     # Memory that was once taken is used again: only the first round shows what it takes.
     ("512 slow calls in flight: memory per call", "KiB", 100, True, max),
     ("p99 beside a hanging webhook, times that without", "x", 1.1, True, statistics.median),
+    ("two processes behind one port: the smaller share of the work", "", 0.25, False, statistics.median),
 )
 
 
@@ -318,7 +340,9 @@ async def one_round(gateway: Process, hook_port: int, *, seconds: float) -> dict
     latency = await added_latency(gateway, hook_port, seconds=seconds / 2)
     errors, memory = await slow_calls(gateway, hook_port, in_flight=512)
     hanging = await beside_a_hanging_one(gateway, hook_port, seconds=seconds)
-    return dict(zip((name for name, *_ in BOUNDS), (rate_16, cpu_16, rate_128, cpu_128, latency, errors, memory, hanging), strict=True))
+    share = await smaller_share_of_two(hook_port, seconds=seconds / 2)
+    values = (rate_16, cpu_16, rate_128, cpu_128, latency, errors, memory, hanging, share)
+    return dict(zip((name for name, *_ in BOUNDS), values, strict=True))
 
 
 def record(figures: list[Figure]) -> None:

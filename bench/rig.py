@@ -32,14 +32,16 @@ class Rig:
 
     @staticmethod
     @asynccontextmanager
-    async def start(assets: Path, *, settings: Mapping[str, str] | None = None, profiles: Path | None = None) -> AsyncIterator["Rig"]:
+    async def start(
+        assets: Path, *, settings: Mapping[str, str] | None = None, profiles: Path | None = None, reconcilers: int = 2
+    ) -> AsyncIterator["Rig"]:
         """A rig without controllers, for as long as the block lasts; its services are sampled into a folder where one is given."""
         with run_folder() as folder:
             async with Ground.start(assets, folder) as ground, HookProcess.start(folder) as hook:
                 await ground.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
                 await install_parent(ground.cluster, PARENTS)
                 async with (
-                    ground.stack(settings={"LOG_LEVEL": "warning", **(settings or {})}) as stack,
+                    ground.stack(settings={"LOG_LEVEL": "warning", **(settings or {})}, reconcilers=reconcilers) as stack,
                     sampled(stack.services, into=profiles),
                 ):
                     yield Rig(ground=ground, stack=stack, hook=hook)

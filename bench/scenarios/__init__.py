@@ -1,6 +1,20 @@
 """One scenario a file: what it does to a fresh rig, and the figures that come of it."""
 
-from bench.scenarios import backlog, change, create, crowd, idle, rest, restart, slow_hook
+from bench.scenarios import (
+    backlog,
+    change,
+    claimable,
+    create,
+    crowd,
+    idle,
+    order,
+    related,
+    rest,
+    restart,
+    slow_hook,
+    watcher_start,
+    watching,
+)
 from bench.scenarios.scale import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -13,4 +27,12 @@ SCENARIOS: dict[str, Scenario] = {
     "backlog": backlog.run,
     "restart": restart.run,
     "crowd": crowd.run,
+    "crowd-owned": crowd.run_owned,
+    "order": order.run,
+    "claimable": claimable.run,
+    "events": watching.run_events,
+    "large": watching.run_large,
+    "related": related.run,
+    "twenty-thousand": watcher_start.run_restart,
+    "hundred": watcher_start.run_hundred,
 }
