@@ -17,8 +17,8 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
-# Room for a suffix within the 63 characters of a label.
-_LONGEST_NAME = 50
+# Room for a suffix, and for the prefix of a finalizer, within the 63 characters of a label.
+_LONGEST_NAME = 40
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

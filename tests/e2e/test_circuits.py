@@ -1,0 +1,59 @@
+"""A webhook that does not answer: its controller's status says that the circuit is open, others notice nothing, and it heals by itself."""
+
+import asyncio
+
+from metaloop.common.json import JsonObject, is_object
+from metaloop.common.objects import unstructured
+from metaloop.devkit.testbed.cluster import COMPOSITES
+from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.story import Story, three_config_maps
+from metaloop.devkit.testbed.webhook import Reply
+
+
+async def test_an_open_circuit_shows_in_the_controllers_status_and_heals(story: Story) -> None:
+    await story.controller(lambda _: Reply(body=b"no such service", status=503))
+    for number in range(5):
+        await story.parent(f"p-{number}")
+
+    ready = await eventually(lambda: _ready(story, reason="HookThrottled"), within_seconds=30)
+    assert ready["status"] == "False"
+    assert "circuit open: 127.0.0.1:" in str(ready["message"])
+    assert "did not answer the last calls (status 503)" in str(ready["message"])
+
+    story.now_answers(three_config_maps)
+    await eventually(story.all_settled, within_seconds=25)
+    ready = await eventually(lambda: _ready(story, reason="Synced"), within_seconds=60)
+    assert ready["status"] == "True"
+
+
+async def test_a_hanging_webhook_takes_nothing_from_its_neighbours(story: Story) -> None:
+    """Hundreds of its parents wait, in every place that a worker and a gateway have for them."""
+    neighbour = Story(lab=story.lab, name=f"{story.name[:50]}-neighbour")
+    await neighbour.begin()
+    await neighbour.controller()
+    await neighbour.parent("n", text="before")
+    await eventually(lambda: neighbour.settled("n"))
+
+    await story.controller(_hangs, hooks={"sync": {"webhook": {"url": story.lab.webhook.url(story.name), "timeout": "3s"}}})
+    await asyncio.gather(*(story.parent(f"p-{number}") for number in range(300)))
+    await eventually(lambda: story.called(5))
+    for text in ("one", "two", "three"):
+        await neighbour.change("n", text=text)
+        await eventually(lambda text=text: neighbour.shows("n", text=text), within_seconds=3)
+
+    story.now_answers(three_config_maps)
+    await neighbour.end()
+
+
+async def _hangs(_: JsonObject) -> JsonObject:
+    await asyncio.sleep(60)
+    return {}
+
+
+async def _ready(story: Story, *, reason: str) -> JsonObject:
+    """The condition Ready of the story's controller, once it has that reason."""
+    status = unstructured.child_object(await story.cluster.get(COMPOSITES, "", story.name), "status")
+    conditions = status.get("conditions")
+    found = [each for each in conditions if is_object(each) and each["type"] == "Ready"] if isinstance(conditions, list) else []
+    expect(found and found[0]["reason"] == reason, f"its status is {status}")
+    return found[0]

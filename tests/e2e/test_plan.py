@@ -1,0 +1,263 @@
+"""`metaloop plan` and `metaloop release-finalizers`, in a cluster where no service of ours runs: the first writes nothing, the second what it says."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_asyncio
+
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.json import JsonObject, dumps
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import reference_to
+from metaloop.devkit.dryrun.gateway import own_gateway
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS
+from metaloop.devkit.testbed.lab import Ground, install_parent
+from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
+from metaloop.devkit.testbed.story import THINGS, answer_with, config_maps_of
+from metaloop.devkit.testbed.webhook import Behaviour, Reply, Webhook
+from metaloop.devkit.workdir import run_folder
+
+_COMMAND = (sys.executable, "-c", "from metaloop.devkit.cli import main; main()")
+_HARMLESS = {"get", "list"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A cluster with a controller that nobody serves, and somebody who types commands."""
+
+    ground: Ground
+    webhook: Webhook
+
+    async def types(self, *arguments: str) -> Ended:
+        """Runs `metaloop` with these arguments."""
+        environment = {**os.environ, "KUBECONFIG": str(self.ground.plane.kubeconfig_path), "COLUMNS": "200"}
+        process = await asyncio.create_subprocess_exec(
+            *_COMMAND, *arguments, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        return Ended(process.returncode or 0, out.decode(), err.decode())
+
+    async def controller(self, name: str, behaviour: Behaviour, **spec: object) -> None:
+        """A controller of the things that are labelled with its name."""
+        url = self.webhook.on(name, behaviour)
+        rule = {"apiVersion": THINGS.api_version, "resource": THINGS.resource, "labelSelector": {"matchLabels": {"of": name}}}
+        manifest = composite(name, parent=THINGS, hook_url=url, children=[child_rule()], **{"parentResource": rule, **spec})
+        await self.ground.cluster.create(COMPOSITES, manifest)
+
+    async def parent(self, name: str, *, of: str, **spec: object) -> JsonObject:
+        """A parent in the namespace `default`."""
+        obj = parent(THINGS, name, namespace="default", labels={"of": of}, spec=dict(spec))  # type: ignore[arg-type]
+        return await self.ground.cluster.create(THINGS, obj, namespace="default")
+
+    async def child(self, name: str, *, of: JsonObject, owned: bool = True, text: str = "") -> None:
+        """A ConfigMap of a parent, or an orphan that it may adopt."""
+        obj = config_map(name, labels={"parent": unstructured.name(of)}, data={"text": text})
+        if owned:
+            unstructured.metadata(obj)["ownerReferences"] = [reference_to(of)]
+        await self.ground.cluster.create(CONFIG_MAPS, obj, namespace="default")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def desk(assets: Path) -> AsyncIterator[Desk]:
+    with run_folder() as folder:
+        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
+            await install_parent(ground.cluster, THINGS)
+            yield Desk(ground=ground, webhook=webhook)
+
+
+def three(request: JsonObject) -> JsonObject:
+    """Three ConfigMaps with the parent's text."""
+    return answer_with(request, config_maps_of(request))
+
+
+async def test_plan_of_a_new_parent_names_each_write_and_does_none(desk: Desk) -> None:
+    await desk.controller("fresh", three)
+    await desk.parent("new", of="fresh", text="hello")
+    mark = desk.ground.audit.mark()
+
+    ended = await desk.types("plan", "thing/new")
+
+    assert ended.code == 0, ended.err
+    assert "CompositeController/fresh: Thing default/new" in ended.out
+    assert "+ 1. create ConfigMap default/new-0: desired, and not there" in ended.out
+    assert "+  text: hello" in ended.out
+    assert "~ 4. update Thing default/new (status)" in ended.out
+    assert "+children: 0" in ended.out
+    assert "4 writes would be done, and none was" in ended.out
+    requests = desk.ground.audit.ours_since(mark)
+    assert requests
+    assert {request.verb for request in requests} <= _HARMLESS
+    assert await desk.ground.cluster.list(CONFIG_MAPS, "default", labels="parent=new") == []
+
+
+async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk) -> None:
+    await desk.controller("settled", three)
+    owner = await desk.parent("old", of="settled", text="after", count=2)
+    await desk.child("old-0", of=owner, text="before")
+    await desk.child("old-1", of=owner, owned=False, text="after")
+    await desk.child("old-9", of=owner)
+    mark = desk.ground.audit.mark()
+
+    ended = await desk.types("plan", "settled", "default/old", "--output", "json")
+
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    writes = {(write["verb"], write["object"]): write for write in told["writes"]}
+    assert set(writes) == {
+        ("adopt", "ConfigMap default/old-1"),
+        ("delete", "ConfigMap default/old-9"),
+        ("update", "ConfigMap default/old-0"),
+        ("update", "ConfigMap default/old-1"),
+        ("update", "Thing default/old"),
+    }
+    assert {"-  text: before", "+  text: after"} <= set(writes["update", "ConfigMap default/old-0"]["diff"])
+    assert told["outcome"]["result"] == "done"
+    assert (told["controller"], told["parent"]) == ("CompositeController/settled", "Thing default/old")
+    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+
+
+async def test_plan_of_what_is_paused_shows_what_the_end_of_the_pause_would_bring(desk: Desk) -> None:
+    await desk.controller("halted", three)
+    await desk.parent("halted", of="halted", count=1)
+    await desk.ground.cluster.patch(THINGS, "default", "halted", {"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}})
+
+    ended = await desk.types("plan", "halted", "default/halted")
+
+    assert "Thing default/halted, once it is no longer paused" in ended.out
+    assert "+ 1. create ConfigMap default/halted-0" in ended.out
+
+
+async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
+    await desk.controller("broken", lambda _: Reply(body=b"sorry", status=500))
+    await desk.parent("unlucky", of="broken")
+
+    ended = await desk.types("plan", "broken", "default/unlucky")
+
+    assert ended.code == 0, ended.err
+    assert "The sync would end with" in ended.out
+    assert "500" in ended.out
+    assert "! event: Warning SyncError on Thing default/unlucky" in ended.out
+
+
+async def test_plan_shows_hooks_what_they_ask_to_see(desk: Desk) -> None:
+    def counts(request: JsonObject) -> JsonObject:
+        if "children" not in request:
+            return {
+                "relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"shared": "yes"}}}]
+            }
+        related = unstructured.child_object(unstructured.child_object(request, "related"), "ConfigMap.v1")
+        return {"status": {"related": [*sorted(related)]}, "children": []}
+
+    hook = {"webhook": {"url": desk.webhook.on("curious", counts)}}
+    await desk.controller("curious", counts, hooks={"sync": hook, "customize": hook})
+    await desk.parent("looker", of="curious")
+    await desk.ground.cluster.create(CONFIG_MAPS, config_map("seen", labels={"shared": "yes"}), namespace="default")
+    mark = desk.ground.audit.mark()
+
+    ended = await desk.types("plan", "curious", "default/looker", "-o", "json")
+
+    [status] = json.loads(ended.out)["writes"]
+    assert status["after"]["status"]["related"] == ["seen"]
+    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+
+
+async def test_plan_of_what_nobody_serves_says_so(desk: Desk) -> None:
+    await desk.controller("lonely", three)
+
+    for arguments, words in (
+        (("plan", "thing/nobody"), "there is no thing default/nobody"),
+        (("plan", "absent", "default/x"), "there is no controller absent"),
+        (("plan", "pods.example/a/b/c", "-n", "x"), "there is no"),
+    ):
+        ended = await desk.types(*arguments)
+        assert ended.code == 1
+        assert words in ended.err
+
+
+async def test_finalizers_of_a_controller_that_is_gone_are_released(desk: Desk) -> None:
+    mine, other = "metacontroller.io/compositecontroller-gone", "testbed.example.com/other"
+    for name in ("stranded-1", "stranded-2"):
+        await desk.parent(name, of="gone")
+        await desk.ground.cluster.patch(THINGS, "default", name, {"metadata": {"finalizers": [other, mine]}})
+
+    looked = await desk.types("release-finalizers", "cc/gone", "--dry-run")
+    assert looked.code == 0, looked.err
+    assert "things default/stranded-1\nthings default/stranded-2\n" in looked.out
+    assert (await _finalizers(desk, "stranded-1")) == [other, mine]
+    ended = await desk.types("release-finalizers", "CompositeController/gone")
+
+    assert ended.code == 0, ended.err
+    assert "2 objects had the finalizer" in ended.err
+    for name in ("stranded-1", "stranded-2"):
+        assert (await _finalizers(desk, name)) == [other]
+
+
+async def test_finalizers_of_a_live_controller_are_not_released(desk: Desk) -> None:
+    await desk.controller("alive", three)
+
+    ended = await desk.types("release-finalizers", "CompositeController/alive", "--resource", "things")
+
+    assert ended.code == 1
+    assert "CompositeController alive is there" in ended.err
+
+
+async def _finalizers(desk: Desk, name: str) -> list[str]:
+    return unstructured.finalizers(await desk.ground.cluster.get(THINGS, "default", name))
+
+
+async def test_plan_of_a_rolling_update_names_revisions_first(desk: Desk) -> None:
+    await desk.controller("rolling", three, childResources=[child_rule(method="RollingInPlace")])
+    await desk.parent("roller", of="rolling", count=1)
+    mark = desk.ground.audit.mark()
+
+    ended = await desk.types("plan", "rolling", "default/roller", "-o", "json")
+
+    writes = [(write["verb"], write["kind"]) for write in json.loads(ended.out)["writes"]]
+    assert writes == [("create", "ControllerRevision"), ("create", "ConfigMap"), ("update", "Thing")]
+    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+
+
+async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(desk: Desk) -> None:
+    def labels(request: JsonObject) -> JsonObject:
+        shown = unstructured.name(unstructured.child_object(request, "object"))
+        return {"labels": {"seen": shown}, "attachments": [config_map("attached")]}
+
+    spec: JsonObject = {
+        "resources": [{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"decorate": "me"}}}],
+        "attachments": [{"apiVersion": "v1", "resource": "configmaps"}],
+        "hooks": {"sync": {"webhook": {"url": desk.webhook.on("tags", labels)}}},
+    }
+    decorator: JsonObject = {
+        "apiVersion": COMPOSITES.api_version,
+        "kind": "DecoratorController",
+        "metadata": {"name": "tags"},
+        "spec": spec,
+    }
+    await desk.ground.cluster.request("POST", f"/apis/{COMPOSITES.api_version}/decoratorcontrollers", body=dumps(decorator))
+    await desk.ground.cluster.create(CONFIG_MAPS, config_map("subject", labels={"decorate": "me"}), namespace="default")
+    mark = desk.ground.audit.mark()
+
+    with run_folder() as folder:
+        async with own_gateway(folder, kubeconfig=str(desk.ground.plane.kubeconfig_path)) as gateway:
+            elsewhere = ("--gateway-url", gateway.url, "--gateway-token", gateway.token)
+            ended = await desk.types("plan", "configmap/subject", *elsewhere)
+
+    assert ended.code == 0, ended.err
+    assert "+ 1. create ConfigMap default/attached" in ended.out
+    assert "+    seen: subject" in ended.out
+    assert "starting a hook gateway" not in ended.err
+    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS

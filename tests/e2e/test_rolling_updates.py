@@ -1,0 +1,425 @@
+"""Rolling updates: one child at a time, in the order of the answer, each of them well before the next; whatever happens in the middle."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import pytest
+import pytest_asyncio
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.devkit.testbed import manifests
+from metaloop.devkit.testbed.audit import Request, tally
+from metaloop.devkit.testbed.cluster import COMPOSITES
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
+from metaloop.devkit.testbed.lab import Lab, install_parent
+from metaloop.devkit.testbed.story import Story
+
+from .fleets import GADGETS, Fleet, gadgets_of
+
+ALL_V1 = {"a": "v1", "b": "v1", "c": "v1"}
+MANY = tuple(f"g{number:02}" for number in range(12))
+_CLUSTER_FLEETS = manifests.parent_resource("clusterfleets", namespaced=False)
+STRATEGY = "metaloop.dev/apply-strategy"
+_COLLECTED_SECONDS = 90
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fleet(story: Story) -> Fleet:
+    await install_parent(story.cluster, GADGETS)
+    return Fleet(story)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def cluster_fleet(lab: Lab) -> AsyncIterator[Fleet]:
+    """A fleet whose parent has no namespace."""
+    await install_parent(lab.cluster, GADGETS)
+    await install_parent(lab.cluster, _CLUSTER_FLEETS)
+    story = Story(lab=lab, name="cluster-fleet", parents=_CLUSTER_FLEETS)
+    await story.begin()
+    yield Fleet(story)
+    await story.cluster.delete(_CLUSTER_FLEETS, "", Fleet.name)
+    await story.end()
+
+
+# -- a rollout by itself -------------------------------------------------------------------------------------------------------------
+
+
+async def test_children_roll_one_at_a_time_in_the_order_of_the_answer(fleet: Fleet) -> None:
+    await fleet.launch(("b", "a", "c"))
+
+    await fleet.say("v2")
+
+    await fleet.shows({"b": "v2", "a": "v1", "c": "v1"})
+    await fleet.heal("b")
+    await fleet.shows({"b": "v2", "a": "v2", "c": "v1"})
+    await fleet.heal("a")
+    await fleet.shows({"b": "v2", "a": "v2", "c": "v2"})
+    await fleet.heal("c")
+    await fleet.is_rolled_out(text="v2")
+
+
+async def test_rollout_waits_for_as_long_as_a_check_does_not_pass_and_says_for_what(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a", "has a status of generation 1, not yet of 2")
+
+    await fleet.break_("a")
+
+    await fleet.waits_for("a", "has condition Ready with status False, not True")
+    assert await fleet.revisions() == {"v2": ["a"], "v1": ["b", "c"]}
+    await steadily(lambda: fleet.shows({**ALL_V1, "a": "v2"}, within_seconds=0))
+
+
+async def test_rollout_without_checks_needs_nobody(fleet: Fleet) -> None:
+    await fleet.launch(MANY, checks=(), is_healed=False)
+    mark = fleet.story.lab.audit.mark()
+
+    await fleet.say("v2")
+
+    await fleet.is_rolled_out(text="v2")
+    requests = _in(fleet, mark)
+    assert _touched(requests, "update") == [*MANY]
+    # Each move is written to both revisions, the last one deletes one of them; the status follows each.
+    moves = len(MANY)
+    counted = tally(requests)
+    assert counted.pop("update things/status") <= 2 * moves
+    assert counted == {
+        "create controllerrevisions": 1,
+        "update controllerrevisions": 2 * moves - 2,
+        "delete controllerrevisions": 1,
+        "update gadgets": moves,
+    }
+
+
+async def test_at_rest_nothing_is_read_or_written(fleet: Fleet) -> None:
+    await fleet.launch(resyncPeriodSeconds=1)
+    mark = fleet.story.lab.audit.mark()
+    calls = len(fleet.story.calls())
+
+    await eventually(lambda: fleet.story.called(calls + 3))
+
+    assert _in(fleet, mark) == []
+
+
+async def test_recreated_children_are_deleted_and_come_back_one_at_a_time(fleet: Fleet) -> None:
+    await fleet.launch(method="RollingRecreate")
+    mark = fleet.story.lab.audit.mark()
+
+    await fleet.say("v2")
+    for name in ("a", "b", "c"):
+        await fleet.waits_until(name, says="v2")
+        assert list((await fleet.texts()).values()).count("v2") == "abc".index(name) + 1
+        await fleet.heal(name)
+
+    await fleet.is_rolled_out(text="v2")
+    assert _touched(_in(fleet, mark), "delete", "create") == ["a", "a", "b", "b", "c", "c"]
+
+
+# -- changes in the middle -----------------------------------------------------------------------------------------------------------
+
+
+async def test_second_change_in_the_middle_first_mends_the_child_that_the_first_one_left_unwell(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+    await fleet.heal("a")
+    await fleet.waits_for("b")
+
+    await fleet.say("v3")
+
+    await fleet.shows({"a": "v2", "b": "v3", "c": "v1"})
+    assert await fleet.revisions() == {"v3": ["b"], "v2": ["a"], "v1": ["c"]}
+    await _roll(fleet, "b", "a", "c", text="v3")
+
+
+async def test_every_live_revision_is_asked_about(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+    await fleet.heal("a")
+    await fleet.waits_for("b")
+    calls = len(fleet.story.calls())
+
+    await fleet.say("v3")
+
+    await fleet.waits_until("b", says="v3")
+    asked = {_template_of(call.parent) for call in fleet.story.calls()[calls:]}
+    assert asked == {"v1", "v2", "v3"}
+
+
+async def test_rolling_back_in_the_middle_returns_to_the_first_revision(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.say("v1")
+
+    await fleet.shows(ALL_V1)
+    await fleet.heal("a")
+    await fleet.is_rolled_out(text="v1")
+
+
+async def test_child_that_is_added_in_the_middle_begins_as_the_latest(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.change(names=["a", "b", "c", "d"])
+
+    await fleet.shows({"a": "v2", "b": "v1", "c": "v1", "d": "v2"})
+    await fleet.heal("d")
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_child_that_is_removed_in_the_middle_goes_at_once_and_is_not_waited_for(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.change(names=["b", "c"])
+
+    await fleet.shows({"b": "v2", "c": "v1"})
+    await _roll(fleet, "b", "c", text="v2")
+
+
+async def test_field_that_makes_no_revision_changes_at_once_for_all(fleet: Fleet) -> None:
+    def with_suffix(request: JsonObject) -> JsonObject:
+        answer = gadgets_of(request)
+        suffix = unstructured.text(unstructured.child_object(unstructured.child_object(request, "parent"), "spec"), "suffix")
+        for child in answer["children"]:  # type: ignore[union-attr]
+            child["spec"]["text"] += suffix  # type: ignore[index, operator, call-overload]
+        return answer
+
+    await fleet.launch(hook=with_suffix)
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.change(suffix="!")
+
+    await fleet.shows({"a": "v2!", "b": "v1!", "c": "v1!"})
+    assert await fleet.revisions() == {"v2": ["a"], "v1": ["b", "c"]}
+
+
+async def test_whole_spec_rolls_where_no_fields_are_named(fleet: Fleet) -> None:
+    await fleet.launch(field_paths=())
+
+    await fleet.change(template={"text": "v2"}, other="field")
+
+    await fleet.shows({**ALL_V1, "a": "v2"})
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+# -- accidents -----------------------------------------------------------------------------------------------------------------------
+
+
+async def test_child_that_was_not_updated_yet_comes_back_as_it_was(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.delete("c")
+
+    await fleet.shows({**ALL_V1, "a": "v2"})
+    await fleet.heal("c")
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_revision_that_somebody_deleted_lets_no_child_skip_its_turn(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await fleet.delete_revision("v1")
+
+    await steadily(lambda: fleet.shows({**ALL_V1, "a": "v2"}, within_seconds=0))
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_latest_revision_that_somebody_deleted_is_made_again(fleet: Fleet) -> None:
+    await fleet.launch()
+
+    await fleet.delete_revision("v1")
+
+    await fleet.is_rolled_out()
+
+
+async def _kill_both_reconcilers(lab: Lab) -> None:
+    for reconciler in lab.stack.reconcilers:
+        os.kill(reconciler.pid, signal.SIGKILL)
+
+
+async def _kill_the_watcher(lab: Lab) -> None:
+    os.kill(lab.stack.watcher.pid, signal.SIGKILL)
+
+
+async def _restart_the_watcher(lab: Lab) -> None:
+    await lab.stack.watcher.stop()
+    await lab.stack.watcher.start()
+
+
+ACCIDENTS: Mapping[str, Callable[[Lab], Awaitable[None]]] = {
+    "both reconcilers are killed": _kill_both_reconcilers,
+    "the watcher is killed": _kill_the_watcher,
+    "the watcher is restarted": _restart_the_watcher,
+}
+
+
+@pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
+@pytest.mark.parametrize("accident", ACCIDENTS)
+async def test_rollout_goes_on_where_it_stood(fleet: Fleet, accident: str, method: str) -> None:
+    await fleet.launch(MANY, method=method, checks=(), is_healed=False, hook=_unhurried)
+    mark = fleet.story.lab.audit.mark()
+    await fleet.say("v2")
+    await eventually(lambda: fleet.has_said("v2", at_least=3))
+
+    await ACCIDENTS[accident](fleet.story.lab)
+
+    await fleet.is_rolled_out(text="v2", within_seconds=60)
+    verb = "update" if method == "RollingInPlace" else "delete"
+    assert _touched(_in(fleet, mark), verb) == [*MANY]
+
+
+async def test_rollout_that_waits_still_waits_after_everybody_was_killed(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+    calls = len(fleet.story.calls())
+
+    await _kill_the_watcher(fleet.story.lab)
+    await _kill_both_reconcilers(fleet.story.lab)
+    await eventually(lambda: fleet.story.called(calls + 1), within_seconds=60)
+
+    await steadily(lambda: fleet.shows({**ALL_V1, "a": "v2"}, within_seconds=0))
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_hook_that_fails_for_an_older_revision_stops_the_rollout_until_it_answers(fleet: Fleet) -> None:
+    def only_v2(request: JsonObject) -> JsonObject:
+        return {} if _template_of(unstructured.child_object(request, "parent")) == "v2" else {"children": [None]}
+
+    await fleet.launch()
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    fleet.story.now_answers(lambda request: gadgets_of(request) | only_v2(request))
+    await fleet.heal("a")
+
+    await eventually(lambda: fleet.story.warning(of=fleet.name, containing="children[0]"))
+    assert await fleet.texts() == {**ALL_V1, "a": "v2"}
+    fleet.story.now_answers(gadgets_of)
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+# -- parents of all sorts ------------------------------------------------------------------------------------------------------------
+
+
+async def test_cluster_scoped_parent_rolls_too(cluster_fleet: Fleet) -> None:
+    await cluster_fleet.launch()
+
+    await cluster_fleet.say("v2")
+
+    await _roll(cluster_fleet, "a", "b", "c", text="v2")
+
+
+async def test_generated_selector_selects_revisions_too(fleet: Fleet) -> None:
+    await fleet.launch(generateSelector=True)
+
+    await fleet.say("v2")
+
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_children_that_are_applied_server_side_roll_too(fleet: Fleet) -> None:
+    await fleet.launch()
+    await fleet.story.cluster.patch(COMPOSITES, "", fleet.story.name, {"metadata": {"annotations": {STRATEGY: "server-side-apply"}}})
+
+    await fleet.say("v2")
+
+    await fleet.shows({**ALL_V1, "a": "v2"})
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_template_labels_that_the_selector_does_not_match_lose_no_revision(fleet: Fleet) -> None:
+    await fleet.launch()
+    labels: JsonObject = {"labels": {"app": "something-else"}}
+
+    await fleet.change(template={"text": "v2", "metadata": labels})
+
+    await _roll(fleet, "a", "b", "c", text="v2")
+
+
+async def test_condition_replaces_one_that_the_hook_made_up(fleet: Fleet) -> None:
+    def with_condition(request: JsonObject) -> JsonObject:
+        return {
+            **gadgets_of(request),
+            "status": {"conditions": [{"type": "Updated", "status": "Unknown"}, {"type": "Mine", "status": "True"}]},
+        }
+
+    await fleet.launch(hook=with_condition)
+
+    conditions = (await fleet.story.status(fleet.name))["conditions"]
+    assert isinstance(conditions, list)
+    assert [(each["type"], each["status"]) for each in conditions] == [("Mine", "True"), ("Updated", "True")]  # type: ignore[index, call-overload]
+
+
+async def test_null_status_has_the_condition_alone(fleet: Fleet) -> None:
+    await fleet.launch(hook=lambda request: {**gadgets_of(request), "status": None})
+
+    status = await fleet.story.status(fleet.name)
+
+    assert sorted(status) == ["conditions", "observedGeneration"]
+
+
+async def test_parent_that_is_deleted_in_the_middle_is_finalized(fleet: Fleet) -> None:
+    def going(request: JsonObject) -> JsonObject:
+        observed = unstructured.child_object(unstructured.child_object(request, "children"), f"{GADGETS.kind}.{GADGETS.api_version}")
+        return {"children": [], "finalized": not observed}
+
+    story = fleet.story
+    hooks = {"sync": story.hook("sync", gadgets_of), "finalize": story.hook("finalize", going)}
+    await fleet.launch(hooks=hooks)
+    await fleet.say("v2")
+    await fleet.waits_for("a")
+
+    await story.cluster.delete(story.parents, story.name, fleet.name)
+
+    async def is_gone() -> None:
+        expect(await story.cluster.find(story.parents, story.name, fleet.name) is None, "the parent is still there")
+
+    await eventually(is_gone)
+    assert await fleet.texts() == {}
+    await eventually(fleet.has_no_revisions, within_seconds=_COLLECTED_SECONDS)
+
+
+# -- words ---------------------------------------------------------------------------------------------------------------------------
+
+
+async def _roll(fleet: Fleet, *names: str, text: str) -> None:
+    """The rollout goes on to its end, child by child; each is waited for before it gets well."""
+    for name in names:
+        await fleet.waits_until(name, says=text)
+        await fleet.heal(name)
+    await fleet.is_rolled_out(text=text)
+
+
+async def _unhurried(request: JsonObject) -> JsonObject:
+    """Slow enough that somebody is in the middle of something when it dies."""
+    await asyncio.sleep(0.05)
+    return gadgets_of(request)
+
+
+def _in(fleet: Fleet, mark: int) -> list[Request]:
+    """The services' requests in the fleet's namespace."""
+    return [request for request in fleet.story.lab.audit.ours_since(mark) if request.namespace == fleet.story.name]
+
+
+def _touched(requests: list[Request], *verbs: str) -> list[str]:
+    """The Gadgets that were written so with success, in order."""
+    return [each.name for each in requests if each.resource == "gadgets" and each.verb in verbs and each.code < 400]
+
+
+def _template_of(parent: JsonObject) -> str:
+    return unstructured.text(unstructured.child_object(unstructured.child_object(parent, "spec"), "template"), "text")
