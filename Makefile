@@ -18,7 +18,7 @@ export PIP_ROOT_USER_ACTION := ignore
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint format types unit e2e bench chaos lock ci clean
+.PHONY: help setup demo up test lint format types unit e2e bench chaos images lock ci clean
 
 help: ## List what can be done
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ chaos: setup ## Kill processes at random, and see that nothing is lost or done t
 
 bench: setup ## Measure the whole system, and print each figure beside its bound
 	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(BIN)/python -m bench
+
+images: ## Build the image of the services, metaloop:dev; BASE=… names another Python image
+	docker build --file deploy/Dockerfile --tag metaloop:dev $(if $(BASE),--build-arg PYTHON=$(BASE)) .
 
 lock: $(UV) ## Write requirements.lock anew from the packages' requirements, with the newest versions that they allow
 	@rm -f uv.lock
