@@ -65,6 +65,7 @@ CHILDREN_P50 = Bound(name="idle: change acknowledged -> 3 children updated, p50"
 CHILDREN_P99 = Bound(name="idle: change acknowledged -> 3 children updated, p99", unit="ms", limit=14, original="13-28")
 BACKLOG = Bound(name="backlog of 1,000 changed, hook 50 ms: a fresh parent's children", unit="s", limit=0.5, original="2.6")
 SLOW_HOOK = Bound(name="hook 200 ms, 500 x 1: all statuses right", unit="s", limit=2.5, original="5.2, 50 in flight")
+FINALIZE = Bound(name="500 parents with finalize hook deleted", unit="s", limit=4, original="4.1")
 RESTART = Bound(name="killed and restarted with 1,000 x 3: all synced again", unit="s", limit=4, original="1.9")
 RESTART_WRITES = Bound(name="killed and restarted with 1,000 x 3: writes", unit="", limit=0, original="0")
 CROWD = Bound(name="300 x 3 beside 20,000 ownerless objects, times without", unit="x", limit=1.1, original="10")

@@ -3,7 +3,7 @@
 It answers with the parent's `spec.children` ConfigMaps that carry its `spec.text`, remembers when it was asked about whom, and takes its
 time when told so. Its clock is the machine's monotonic one, which the process that drives the load reads as well.
 
-    POST /sync      what Metaloop calls
+    POST /sync      what Metaloop calls; when it finalizes, the children have to be gone first
     GET  /calls     [[seconds, parent, generation, children observed], …] since the last reset
     POST /control   {"delay": seconds, "reset": bool}
 """
@@ -80,6 +80,8 @@ class Connection(asyncio.Protocol):
             }
             for index in range(spec["children"])
         ]
+        if request["finalizing"]:
+            return orjson.dumps({"status": {"children": len(observed)}, "children": [], "finalized": not observed})
         return orjson.dumps({"status": {"children": len(observed)}, "children": children})
 
     def _answer(self, body: bytes) -> None:

@@ -39,12 +39,18 @@ async def change_parents(cluster: Cluster, names: Iterable[str], *, text: str) -
     await in_parallel(cluster.patch(PARENTS, NAMESPACE, name, {"spec": {"text": text}}) for name in names)
 
 
-class Follower:
-    """Sees, from one watch, for how many objects something holds; made by `following`."""
+async def delete_parents(cluster: Cluster, names: Iterable[str]) -> None:
+    """The parents are asked to go."""
+    await in_parallel(cluster.delete(PARENTS, NAMESPACE, name) for name in names)
 
-    def __init__(self, holds: Callable[[JsonObject], bool]) -> None:
+
+class Follower:
+    """Sees, from one watch, for how many objects something holds, or how many are gone; made by `following`."""
+
+    def __init__(self, holds: Callable[[JsonObject], bool], *, of_the_gone: bool = False) -> None:
         """Nothing is seen yet."""
         self._holds = holds
+        self._of_the_gone = of_the_gone
         self._names: set[str] = set()
         self._wanted = 0
         self._reached = asyncio.Event()
@@ -54,7 +60,7 @@ class Follower:
         """Take one event in."""
         obj = unstructured.child_object(event, "object")
         name = unstructured.name(obj)
-        if event["type"] != "DELETED" and self._holds(obj):
+        if (event["type"] == "DELETED") is self._of_the_gone and self._holds(obj):
             self._names.add(name)
         else:
             self._names.discard(name)
@@ -81,10 +87,12 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(cluster: Cluster, holds: Callable[[JsonObject], bool], *, resource: ResourceInfo = PARENTS) -> AsyncIterator[Follower]:
-    """A follower of the namespace's objects from now on, for as long as the block lasts."""
+async def following(
+    cluster: Cluster, holds: Callable[[JsonObject], bool], *, resource: ResourceInfo = PARENTS, of_the_gone: bool = False
+) -> AsyncIterator[Follower]:
+    """A follower of the namespace's objects, or of those that go, from now on, for as long as the block lasts."""
     listed = loads(await cluster.request("GET", resource.collection_path(NAMESPACE), params={"limit": "1"}))
-    follower = Follower(holds)
+    follower = Follower(holds, of_the_gone=of_the_gone)
     task = asyncio.ensure_future(_follow(cluster, resource, follower, version=unstructured.resource_version(listed)))
     try:
         yield follower
