@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metaloop.common.objects.selector import Requirement, Selector
-from metaloop.common.report import Write
+from metaloop.common.report import UNKNOWN_VERSION, Write
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.record import Record
 
@@ -95,6 +95,8 @@ def test_a_list_that_broke_off_implies_nothing():
         (write("a", ""), False),
         (write("a", "", uid="former"), True),
         (write("absent", ""), True),
+        (write("absent", UNKNOWN_VERSION), False),
+        (write("a", UNKNOWN_VERSION), True),
     ],
 )
 def test_a_write_is_seen_when_the_watch_has_come_so_far(awaited: Write, expected: bool):

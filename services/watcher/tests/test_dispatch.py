@@ -52,10 +52,13 @@ class Cluster:
 
 
 @asynccontextmanager
-async def dispatching(bus: Bus, cluster: Cluster | None = None, *, epoch: str = "epoch") -> AsyncIterator[WorkQueue]:
+async def dispatching(
+    bus: Bus, cluster: Cluster | None = None, *, epoch: str = "epoch", behind: list[bool] | None = None
+) -> AsyncIterator[WorkQueue]:
     """A watcher's queue, connected to the bus for the length of the block."""
     queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=LIMITS), clock=time.monotonic)
     claims = Claims(queue, observe=(cluster or Cluster()).observe, lease_seconds=LIMITS.lease_seconds)
+    claims.is_behind = lambda _: any(behind or ())
     dispatcher = Dispatcher(bus, JobStream(bus, STREAM), shard=SHARD, queue=queue, claims=claims)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(dispatcher.run())
@@ -275,3 +278,17 @@ async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(
         assert (await ask_related(worker.bus, SHARD, ours)).fingerprint == "f"
         with pytest.raises(Unavailable):
             await ask_related(worker.bus, SHARD, former)
+
+
+async def test_nobody_gets_a_parent_while_what_we_know_of_its_world_may_be_old(bus: Bus, worker: Worker):
+    behind = [True]
+    async with dispatching(bus, behind=behind) as queue:
+        key = mark(queue)
+        delivery = await worker.next()
+        refused = await worker.claim(delivery)
+        assert isinstance(refused, Busy)
+        await delivery.give_back(after_seconds=refused.retry_seconds)
+
+        behind.clear()
+
+        assert await worker.run_next() == key

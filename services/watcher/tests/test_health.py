@@ -66,7 +66,7 @@ async def ward(kube: KubeClient, cluster: Cluster, proxy: ApiProxy, namespace: s
 
 async def test_nothing_is_written_in_a_controllers_first_seconds(ward: Ward):
     await ward.looked_at()
-    ward.clock.advance(9)
+    ward.clock.advance(4)
     await ward.looked_at()
 
     assert ward.writes() == 0
@@ -116,7 +116,7 @@ async def test_an_edited_spec_is_left_alone_for_as_long_as_a_new_controller(ward
     unstructured.metadata(ward.raw)["generation"] = 2
     ward.health = replace(SYNCED, generation=2)
     await ward.looked_at()
-    ward.clock.advance(9)
+    ward.clock.advance(4)
     await ward.looked_at()
 
     assert ward.writes() == 1

@@ -43,6 +43,10 @@ class Watched:
         records = [record for key, record in self.cache.objects.items() if key[0] == self._namespace and key[1] != PUT_BY_THE_CLUSTER]
         return {record.key[1]: loads(record.raw).get("data", {}).get("text", "") for record in records}
 
+    @property
+    def is_behind(self) -> bool:
+        return self._watches.is_behind(WATCHED)
+
     def lists(self) -> int:
         return sum(asked.is_list and asked.path.endswith("/configmaps") for asked in self._proxy.asked)
 
@@ -147,6 +151,37 @@ async def test_refusals_pass(kube: KubeClient, proxy: ApiProxy, cluster: Cluster
         proxy.refusals.clear()
 
         await watched.until({"a": "1"})
+
+
+async def test_a_watch_that_broke_is_behind_until_it_has_flown_again_for_a_while(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str
+):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+        assert not watched.is_behind
+
+        proxy.refusals["configmaps"] = 503
+        proxy.break_watches(WatchFault.CUT, of="configmaps")
+        await eventually(lambda: watched.is_behind)
+        await change(cluster, namespace, "a", "1")
+        proxy.refusals.clear()
+        await watched.until({"a": "1"})
+
+        assert watched.is_behind
+        await eventually(lambda: not watched.is_behind)
+
+
+async def test_a_watch_that_ends_in_good_order_is_never_behind(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        proxy.break_watches(WatchFault.END, of="configmaps")
+        await change(cluster, namespace, "a", "1")
+        await watched.until({"a": "1"})
+
+        assert not watched.is_behind
 
 
 NONSENSE = {

@@ -107,11 +107,14 @@ def test_a_lease_whose_time_is_over_yields_to_a_claim_at_once(hand: QueueInHand)
     assert isinstance(hand.claim(worker="alive"), Lease)
 
 
-def test_a_worker_that_claims_what_it_holds_never_got_our_reply(hand: QueueInHand):
+def test_a_worker_that_claims_what_it_holds_gets_it_when_the_cache_had_time_to_see_what_it_may_have_written(hand: QueueInHand):
+    """Either our reply didn't reach it, or its report didn't reach us."""
     first = hand.leased(worker="worker")
 
-    second = hand.lease(worker="worker")
+    assert hand.claim(worker="worker") == Busy(retry_seconds=LIMITS.gate_seconds)
+    hand.wait(LIMITS.gate_seconds + 0.1)
 
+    second = hand.lease(worker="worker")
     assert second.id != first.id
     assert not hand.renew(first)
 
@@ -328,6 +331,19 @@ def test_a_cache_that_never_sees_a_write_holds_a_key_up_for_two_seconds_only(han
     assert hand.queue.counts.gates_timed_out == 1
 
 
+def test_a_gate_stays_closed_while_nothing_is_heard_of_what_was_written(hand: QueueInHand):
+    hand.queue.is_silent = lambda _: True
+    hand.finish(hand.leased(), writes=(write(),))
+    hand.mark()
+
+    hand.wait(3 * LIMITS.gate_seconds)
+    assert hand.take() is None
+    hand.queue.is_silent = lambda _: False
+    hand.wait(LIMITS.gate_seconds)
+
+    assert hand.take() is not None
+
+
 def test_a_job_left_over_in_the_stream_does_not_pass_the_gate(hand: QueueInHand):
     hand.finish(hand.leased(), writes=(write(),))
     hand.mark()
@@ -472,6 +488,39 @@ def test_no_more_keys_of_a_controller_are_on_their_way_than_it_allows(hand: Queu
 
     assert len(hand.take_all()) == 1
     assert second not in hand.take_all()
+
+
+def all_leased(hand: QueueInHand) -> int:
+    """How many keys go to workers, one after another, until none goes any more."""
+    leased = 0
+    while keys := hand.take_all():
+        for key in keys:
+            hand.queue.stored(key, now=hand.clock())
+            hand.lease(key)
+        leased += len(keys)
+    return leased
+
+
+def test_one_controller_leaves_places_to_others_however_many_of_its_keys_wait(hand: QueueInHand):
+    """Its hook may hang: then each of its jobs keeps a worker's place until the time-out."""
+    hand.queue.window.tell("worker", 16, now=hand.clock())
+    for number in range(1000):
+        hand.mark(job_key(f"p{number}"))
+
+    assert all_leased(hand) == LIMITS.jobs_of_one_controller
+    hand.mark(job_key("neighbour", controller="others"))
+    assert hand.take_all() == [job_key("neighbour", controller="others")]
+
+
+def test_with_more_workers_there_are_more_places_for_each_controller(hand: QueueInHand):
+    hand.queue.window.tell("worker", 16, now=hand.clock())
+    for number in range(1000):
+        hand.mark(job_key(f"p{number}"))
+    all_leased(hand)
+
+    hand.queue.window.tell("another", 16, now=hand.clock())
+
+    assert all_leased(hand) == LIMITS.jobs_of_one_controller
 
 
 # -- goodbye -----------------------------------------------------------------------------------------------------------------------------

@@ -12,11 +12,13 @@ from typing import TypeVar
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
 from metaloop.common.errors import Unavailable
+from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.report import Write
 from metaloop.common.service import Service
+from metaloop.watcher.awake import Awake
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.core.election import Election
 from metaloop.watcher.core.event import Change
@@ -58,6 +60,8 @@ class Watcher:
         self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=announcer, settings=settings)
         interests.on_change = self._ring
         self.claims = Claims(self.queue, observe=self.router.observe, lease_seconds=settings.ack_wait_seconds)
+        self.claims.is_behind = self._is_behind
+        self.awake = Awake(self.queue.clock)
 
     def begin_term(self) -> None:
         """Forget who held what: as a leader, we begin from what the workers tell."""
@@ -70,9 +74,21 @@ class Watcher:
 
     def _new_queue(self) -> Queue:
         settings = self._settings
-        limits = Limits(lease_seconds=settings.ack_wait_seconds, gate_seconds=settings.read_your_writes_seconds)
+        limits = Limits(
+            lease_seconds=settings.ack_wait_seconds,
+            gate_seconds=settings.read_your_writes_seconds,
+            jobs_of_one_controller=settings.controller_jobs,
+        )
         # An epoch that no earlier term, of whomever, had.
-        return Queue(shard=settings.share.name, epoch=f"{time.time_ns():x}", seen=self._has_seen, limits=limits)
+        queue = Queue(shard=settings.share.name, epoch=f"{time.time_ns():x}", seen=self._has_seen, limits=limits)
+        queue.is_silent = self._is_silent
+        return queue
+
+    def _is_behind(self, key: JobKey) -> bool:
+        return self.awake.is_behind() or any(self.watches.is_behind(resource) for resource in self.router.resources_of(key))
+
+    def _is_silent(self, write: Write) -> bool:
+        return not self.watches.has_spoken(write.resource, within_seconds=self._settings.read_your_writes_seconds)
 
     def _take(self, change: Change) -> None:
         self.supervisor.take(change)
@@ -107,6 +123,8 @@ class Reign:
         health = HealthWriter(self._kube, patients=self._while_leading(watcher.supervisor.patients), clock=watcher.queue.clock)
         try:
             async with dispatcher.open(), asyncio.TaskGroup() as tasks:
+                if self._settings.leader_election and watcher.queue.core.window.workers:
+                    watcher.awake.distrust()  # what workers wrote while nobody led, they told nobody
                 watcher.supervisor.take_over()
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
@@ -168,6 +186,7 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         count_cache(watcher.watches)
         spare_the_cache()
         service.run("memory", collect_now_and_then)
+        service.run("awake", watcher.awake.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
             views = Views(

@@ -93,10 +93,16 @@ class ResourceCache:
         return self._places
 
     def has_seen(self, write: Write) -> bool:
-        """Whether it is no older than a write. A version that is no number can't be compared, and counts as seen."""
+        """Whether it is no older than a write.
+
+        A version that is no number can't be compared, and counts as seen. Of a write that may not have been executed, the object is all that there
+        is to see.
+        """
         record = self.objects.get((write.namespace, write.name))
         if write.is_deletion:
             return record is None or record.uid != write.uid or record.is_deleting
+        if write.is_uncertain:
+            return record is not None
         wanted = version_number(write.resource_version)
         return self.version >= wanted or (record is not None and record.resource_version >= wanted)
 

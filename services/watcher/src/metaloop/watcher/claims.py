@@ -12,11 +12,20 @@ from metaloop.watcher.workqueue import WorkQueue
 Observe: TypeAlias = Callable[[JobKey], CachedObservation | Gone]
 """The world of one parent as the cache holds it now."""
 
+_BEHIND_RETRY_SECONDS = 0.25
+
+
+def _never(_: JobKey) -> bool:
+    """The answer where nothing can be missed."""
+    return False
+
 
 class Claims:
     """Grants leases on the keys of the queue."""
 
     def __init__(self, queue: WorkQueue, *, observe: Observe, lease_seconds: float) -> None:
+        self.is_behind: Callable[[JobKey], bool] = _never
+        """Whether what we know of a parent's world may be older than our own last writes to it: then nobody gets it."""
         self._queue = queue
         self._observe = observe
         self._lease_seconds = lease_seconds
@@ -27,6 +36,8 @@ class Claims:
         Observation and lease are made in one go, without an await in between: no event is applied to the cache after the one and counted as
         seen by the other.
         """
+        if self.is_behind(request.key):
+            return refusal_to_bytes(Busy(retry_seconds=_BEHIND_RETRY_SECONDS))
         now = self._queue.clock()
         observed = self._observe(request.key)
         reply = self._queue.core.claim(request.key, worker=request.worker, now=now)

@@ -21,7 +21,7 @@ class Pace:
     """How often is looked, and how seldom written."""
 
     look_seconds: float = 1.0
-    first_seconds: float = 10.0
+    first_seconds: float = 5.0
     """Who creates a controller, or edits its spec, and updates what came back must not meet a conflict: so long we don't write to it."""
     turn_seconds: float = 5.0
     """A condition that changed is told no sooner than this after what was told last."""

@@ -123,6 +123,11 @@ class Router:
         """What the related objects are that the holder of a parent's lease asks to be told of from now on."""
         return self.interests.follow(request.key, request.fingerprint, request.interests)
 
+    def resources_of(self, key: JobKey) -> Iterable[ResourceId]:
+        """What the world of one parent is made of: its own resource, and those of what it owns."""
+        instance = self.instances.get(key.controller)
+        return (key.resource, *(resource.id for resource in instance.owned)) if instance is not None else ()
+
     def has_seen(self, write: Write) -> bool:
         """Whether the cache of a write's resource is no older than it; a resource that isn't watched can't be waited for."""
         cache = self.caches.get(write.resource)

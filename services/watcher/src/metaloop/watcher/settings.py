@@ -44,6 +44,13 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         description="A watch of related objects that nobody follows any more goes on for so long: who did, may again after its hook's next answer.",
     )
 
+    controller_jobs: int = Field(
+        default=192,
+        gt=0,
+        description="How many jobs one controller may have on their way for each reconciler: three quarters of its WAITING_JOBS, "
+        "so that a controller whose hook hangs leaves places to others.",
+    )
+
     leader_election: bool = Field(
         default=False,
         description="Whether several watchers may run for this shard: one leads, by a Lease; the others keep their caches warm.",

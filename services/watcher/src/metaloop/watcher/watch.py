@@ -26,6 +26,7 @@ from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.watcher.core.catchup import CatchUp
 from metaloop.watcher.core.resume import Ending, Patience
 from metaloop.watcher.errors import MalformedObject
 
@@ -102,6 +103,8 @@ class Reflector:
         self._wakened = asyncio.Event()
         self.heard_at = asyncio.get_running_loop().time()
         """When the server last said anything."""
+        self.catch_up = CatchUp()
+        """Whether it may have missed something that happened."""
         self.problem = ""
         """What keeps it from watching now, for people; empty while all is well."""
         self.is_refused = False
@@ -162,6 +165,7 @@ class Reflector:
     def _end_list(self, version: str) -> None:
         self._version = version
         self._watches_since = asyncio.get_running_loop().time()
+        self.catch_up.flows(self._watches_since)
         _lists_total.labels(str(self._resource.id)).inc()
         self._sink.end_list(version)
         self._tell("")
@@ -202,7 +206,7 @@ class Reflector:
         patience = self._settings.inactivity_seconds
         while_listing = min(patience, _LISTING_SILENCE_SECONDS)
         async with (
-            aclosing(self._kube.watch_lines(self._resource.collection_path(), params)) as lines,
+            aclosing(self._kube.watch_lines(self._resource.collection_path(), params, on_open=self._open)) as lines,
             asyncio.timeout(patience if self._version else while_listing) as limit,
         ):
             async for line in lines:
@@ -212,6 +216,12 @@ class Reflector:
                 # Moving the limit for every line would cost more than reading most of them: only when a tenth of it is gone.
                 if (limit.when() or 0.0) - now < _LIMIT_LEFT * allowed:
                     limit.reschedule(now + allowed)
+
+    def _open(self) -> None:
+        """The server agreed to the watch: what we missed comes now, unless a whole list comes first."""
+        self.heard_at = asyncio.get_running_loop().time()
+        if self._version:
+            self.catch_up.flows(self.heard_at)
 
     def _read(self, line: bytes) -> WatchEvent | None:
         """The event of a line; None for one that is skipped, since it was garbled twice. Raises Unreadable for one that is garbled at first."""
@@ -272,6 +282,10 @@ class Reflector:
         _endings_total.labels(str(self._resource.id), ending.value).inc()
         if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
+        if ending is not Ending.CLEAN:
+            self.catch_up.broke()
+        if ending is Ending.REFUSED and self._patience.fruitless > _NOT_YET_SERVED:
+            self.catch_up.give_up()
         if error is not None:
             self._report_ending(ending, error, seconds)
         await self._wait(seconds)

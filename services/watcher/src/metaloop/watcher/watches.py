@@ -115,6 +115,15 @@ class Watches:
         """How long ago the API server said anything about a resource, a bookmark at the least."""
         return asyncio.get_running_loop().time() - self._watches[resource].reflector.heard_at
 
+    def is_behind(self, resource: ResourceId) -> bool:
+        """Whether something that happened to a resource may not have been seen, since its watch broke a moment ago."""
+        watch = self._watches.get(resource)
+        return watch is not None and watch.reflector.catch_up.is_behind(asyncio.get_running_loop().time())
+
+    def has_spoken(self, resource: ResourceId, *, within_seconds: float) -> bool:
+        """Whether the API server said anything about a resource lately; one that isn't watched can't be waited for."""
+        return resource not in self._watches or self.silent_seconds(resource) < within_seconds
+
     def is_refused(self, resource: ResourceId) -> bool:
         """Whether the API server doesn't let us watch a resource now: it isn't there, or we may not."""
         return self._watches[resource].reflector.is_refused

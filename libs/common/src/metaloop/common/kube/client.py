@@ -3,7 +3,7 @@
 import asyncio
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal, TypeAlias
 from urllib.parse import quote, urlencode
@@ -31,6 +31,10 @@ CONNECTIONS = 64
 """How many requests are under way at once, at most; more wait here rather than in the API server's queues."""
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 1.0
+
+
+def _nobody_cares() -> None:
+    """Who opens a watch need not know when."""
 
 
 class KubeClient:
@@ -142,12 +146,15 @@ class KubeClient:
         }
         return loads(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
 
-    def watch_lines(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
+    def watch_lines(
+        self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _nobody_cares
+    ) -> AsyncGenerator[bytes, None]:
         """The lines of a watch: close it with `contextlib.aclosing`. Raises Unavailable if it breaks off, and Expired.
 
-        It ends when the API server ends it, which it does every few minutes. Silence is for the caller to judge.
+        It ends when the API server ends it, which it does every few minutes. Silence is for the caller to judge. `on_open` is called when
+        the server agreed to it, which may be long before the first line.
         """
-        return self._transport.lines(Request(method="GET", target=_target(path, {"watch": "true", **(params or {})})))
+        return self._transport.lines(Request(method="GET", target=_target(path, {"watch": "true", **(params or {})})), on_open)
 
 
 def collection_path(info: ResourceInfo, namespace: str) -> str:

@@ -4,7 +4,7 @@ What a request costs us counts, since each sync makes several: URLs come already
 is compressed (that costs both sides more than a cluster's network does).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,7 +74,7 @@ class Transport:
             await self._credentials.replace_rejected(identity)
             return await self._exchange(request, self._credentials.identity)
 
-    async def lines(self, request: Request) -> AsyncGenerator[bytes, None]:
+    async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
         """The lines of an answer as they come, until the API server ends it; raises Unanswered if it breaks off instead."""
         identity = await self._identity()
         try:
@@ -82,6 +82,7 @@ class Transport:
                 _requests_total.labels("WATCH", answer.status).inc()
                 if answer.status != 200:
                     raise _failure(request, answer, await answer.read())
+                on_open()
                 try:
                     async for line in _split(answer.content, request):
                         yield line

@@ -44,6 +44,10 @@ class Gate(Generic[Waiter]):
             self._waiters.setdefault(name, set()).add(waiter)
         return True
 
+    def awaited(self, waiter: Waiter) -> Iterable[Write]:
+        """The writes that `waiter` still waits for."""
+        return self._awaited.get(waiter, {}).values()
+
     def open(self, waiter: Waiter) -> None:
         """Let `waiter` wait no longer."""
         for name in self._awaited.pop(waiter, ()):

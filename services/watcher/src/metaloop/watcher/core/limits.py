@@ -1,11 +1,11 @@
-"""How long the queue waits for what, and what it counts."""
+"""How long the queue waits for what, how much one controller may take, and what is counted."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long the queue waits for what, in seconds."""
+    """How long the queue waits for what, in seconds, and how many jobs one controller may have on their way."""
 
     lease_seconds: float = 5.0
     """A lease that isn't renewed for so long is over; the same as the stream's `ack_wait`, so that its job comes back as it ends."""
@@ -19,6 +19,8 @@ class Limits:
     """A refused offer is made again, and then after twice as long each time, up to `claim_seconds`."""
     receipt_seconds: float = 1.0
     """How long a report waits for the receipt, and a receipt for the report."""
+    jobs_of_one_controller: int = 192
+    """For each worker: fewer than it has places, so that a hook which hangs leaves some to others."""
 
 
 @dataclass(slots=True, kw_only=True)

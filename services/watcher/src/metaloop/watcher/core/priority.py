@@ -10,7 +10,7 @@
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
@@ -57,6 +57,8 @@ class Lane(Generic[Item]):
 
     lines: tuple[Line[Item], ...] = field(default_factory=lambda: tuple(Line[Item]() for _ in MarkClass))
     max_concurrent: int | None = None
+    share: int | None = None
+    """What each lane may have on its way, so that the workers always have places for another."""
     in_flight: int = 0
     """Keys handed out by `pop` (or entered by `enter`) and not yet `release`d."""
     is_in_ring: bool = False
@@ -68,7 +70,7 @@ class Lane(Generic[Item]):
     @property
     def has_room(self) -> bool:
         """Whether another key may be on its way."""
-        return self.max_concurrent is None or self.in_flight < self.max_concurrent
+        return all(most is None or self.in_flight < most for most in (self.max_concurrent, self.share))
 
     @property
     def is_ready(self) -> bool:
@@ -98,6 +100,8 @@ class FairOrder(Generic[Item]):
         self._ring: deque[Lane[Item]] = deque()
         """Each lane that is ready, once; the others may linger in it until their turn comes."""
         self._waiting = 0
+        self.share: int | None = None
+        """Of each lane, as it was dealt last."""
 
     def __len__(self) -> int:
         return self._waiting
@@ -142,6 +146,13 @@ class FairOrder(Generic[Item]):
         """Let so many items of `lane` be on their way at once; None for any number."""
         lane.max_concurrent = max_concurrent
         self._enrol(lane)
+
+    def deal(self, share: int, lanes: Iterable[Lane[Item]]) -> None:
+        """Let each of all `lanes` have so many items on their way at once, beside its own limit."""
+        self.share = share
+        for lane in lanes:
+            lane.share = share
+            self._enrol(lane)
 
     def _enrol(self, lane: Lane[Item]) -> None:
         if not lane.is_in_ring and lane.is_ready:

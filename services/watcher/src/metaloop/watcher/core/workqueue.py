@@ -22,13 +22,13 @@ Properties:
 - **fair**: see `priority.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 from zlib import crc32
 
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import Busy, Gone
-from metaloop.common.report import SyncReport
+from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.core.backoff import try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
 from metaloop.watcher.core.gate import Gate, ObjectName, Seen
@@ -45,6 +45,11 @@ _FULL_RETRY_SECONDS = 0.25
 _LEAST_BUSY_SECONDS = 0.1
 _MOST_BUSY_SECONDS = 1.0
 _NOTHING_TO_DO = Gone(reason="nothing marked it since its last sync")
+
+
+def _never(_: Write) -> bool:
+    """The answer where a watch can't be silent."""
+    return False
 
 
 class Queue:
@@ -72,6 +77,8 @@ class Queue:
         self._leases_made = 0
         self._gate: Gate[Entry] = Gate(seen)
         """The entries whose writes the cache hasn't seen yet, idle or gated."""
+        self.is_silent: Callable[[Write], bool] = _never
+        """Whether nothing was heard of a write's resource for as long as a gate lasts: then what is awaited may still come."""
         self._timers: Timers[JobKey] = Timers()
         """Of entries that aren't blank. Timers know keys, and entries timers: no ring of references for the garbage collector to find."""
 
@@ -291,6 +298,9 @@ class Queue:
     def _take_next(self, now: float) -> Entry | None:
         if self._unclaimed >= self.window.size:
             return None
+        share = self._limits.jobs_of_one_controller * max(1, self.window.workers)
+        if share != self._order.share:
+            self._order.deal(share, self._lanes.values())
         entry = self._order.pop(now)
         if entry is not None:
             entry.stage = Stage.QUEUED
@@ -330,9 +340,14 @@ class Queue:
         if lease.report is not None:
             # The job came back although its sync is over: its acknowledgement was lost.
             self._finish(entry, lease, now)
-        elif lease.expires <= now or lease.worker == worker:
-            # A worker never asks for a key that it works on: our reply didn't reach it.
+        elif lease.expires <= now:
             self._expire(entry, lease)
+        elif lease.worker == worker:
+            # A worker never asks for a key that it works on: either our reply didn't reach it, or its report didn't reach us. In case it
+            # wrote something, the cache gets its time to see that.
+            lease.worker, lease.expires = "", min(lease.expires, now + self._limits.gate_seconds)
+            self._expect_by(entry, lease.expires)
+            return Busy(retry_seconds=self._limits.gate_seconds)
         else:
             return Busy(retry_seconds=min(max(lease.expires - now, _LEAST_BUSY_SECONDS), _MOST_BUSY_SECONDS))
         return None
@@ -395,6 +410,8 @@ class Queue:
         match purpose:
             case Purpose.STAGE:
                 self._stage_is_late(entry, now)
+            case Purpose.GATE if any(self.is_silent(write) for write in self._gate.awaited(entry)):
+                self._set_timer(entry, Purpose.GATE, now + self._limits.gate_seconds)
             case Purpose.GATE:
                 self.counts.gates_timed_out += 1
                 self._gate.open(entry)
@@ -441,7 +458,7 @@ class Queue:
     def _lane_of(self, controller: ControllerId) -> Lane[Entry]:
         lane = self._lanes.get(controller)
         if lane is None:
-            lane = self._lanes[controller] = Lane()
+            lane = self._lanes[controller] = Lane(share=self._order.share)
         return lane
 
     def _queued(self, key: JobKey) -> Entry | None:
