@@ -1,6 +1,7 @@
 """A hook gateway that answers as a test says: a real HTTP server on loopback, speaking the real wire."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -44,16 +45,16 @@ class GatewayServer:
 
 
 @asynccontextmanager
-async def serving(gateway: GatewayServer) -> AsyncIterator[GatewayServer]:
+async def serving(gateway: GatewayServer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[GatewayServer]:
     """Serves it for as long as the block lasts."""
     app = web.Application()
     app.router.add_post(call.PATH, gateway.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        gateway.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        gateway.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
         yield gateway
     finally:
         await runner.cleanup()

@@ -1,7 +1,9 @@
 """The call to the hook gateway, over real HTTP: what it is sent, and what its verdicts come to."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -14,6 +16,7 @@ from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Un
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
+from metaloop.devkit.certs import Authority
 from metaloop.reconciler.app import gateway_session
 from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.parent import selector_of
@@ -209,3 +212,47 @@ async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name
     await desired(hooks)
 
     assert gateway.headers[0][call.REVISION_HEADER] == ""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Where a reconciler has its certificate, and the authority of the gateway's."""
+    ours, theirs = Authority("ours"), Authority("theirs")
+    (tmp_path / "ours.pem").write_bytes(ours.certificate_pem)
+    (tmp_path / "theirs.pem").write_bytes(theirs.certificate_pem)
+    ours.serving("gateway", hosts=["127.0.0.1"]).write(tmp_path / "gateway")
+    ours.client("reconciler").write(tmp_path / "reconciler")
+    return tmp_path
+
+
+def demanding(files: Path) -> ssl.SSLContext:
+    """A gateway's side, which wants to see a certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files / "ours.pem"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(files / "gateway.crt", files / "gateway.key")
+    return context
+
+
+async def test_gateway_by_mutual_tls_is_shown_a_certificate(files: Path):
+    async with serving(GatewayServer(), tls=demanding(files)) as gateway:
+        settings = Settings(
+            gateway_url=gateway.url,
+            gateway_ca_file=str(files / "ours.pem"),
+            gateway_client_cert_file=str(files / "reconciler.crt"),
+            gateway_client_key_file=str(files / "reconciler.key"),
+        )
+        async with gateway_session(settings) as session:
+            await desired(HookCaller(session, gateway_url=gateway.url, token=""))
+
+    assert len(gateway.bodies) == 1
+
+
+@pytest.mark.parametrize("authority", ["", "theirs.pem", "ours.pem"], ids=["the system's", "another", "ours, but nothing shown"])
+async def test_without_trust_on_both_sides_nothing_is_called(files: Path, authority: str):
+    async with serving(GatewayServer(), tls=demanding(files)) as gateway:
+        settings = Settings(gateway_url=gateway.url, gateway_ca_file=str(files / authority) if authority else "")
+        async with gateway_session(settings) as session:
+            with pytest.raises(Unavailable, match="can't be reached"):
+                await desired(HookCaller(session, gateway_url=gateway.url, token=""))
+
+    assert gateway.bodies == []

@@ -10,7 +10,7 @@ from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict, LeaseLost, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject
-from metaloop.common.kube.errors import Forbidden, NotFound
+from metaloop.common.kube.errors import Forbidden, NotFound, Unanswered
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.observation import Granted, Observation
@@ -214,6 +214,16 @@ FAILURES: dict[str, tuple[str, MetaloopError, str, str, bool]] = {
     "a creation that is refused": ("create", Forbidden(refused(403, "Forbidden")), "retry", "Forbidden", True),
     "an API server that is away": ("create", Unavailable("no route"), "retry", "Unavailable", False),
 }
+
+
+async def test_write_whose_answer_was_lost_is_reported_as_one_that_may_be_there():
+    sync = Sync(wants("a", "b"))
+    sync.api.failing["create", "b"] = Unanswered("POST: the connection broke")
+
+    report = await sync.run()
+
+    assert report.result == "retry"
+    assert [write.name for write in report.writes if write.is_uncertain] == ["b"]
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())

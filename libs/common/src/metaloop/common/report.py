@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from metaloop.common.job import JobKey
 from metaloop.common.json import dumps, loads
@@ -13,21 +13,29 @@ Result: TypeAlias = Literal["done", "retry", "throttled", "rejected"]
 untouched. `rejected`: trying again won't help; it counts as a failure and waits for a change, a resync or the longest backoff."""
 
 
+UNKNOWN_VERSION: Final = "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write that the API server acknowledged, so that nobody is shown a view from before it."""
+    """One write that the API server acknowledged, or may have executed, so that nobody is shown a view from before it."""
 
     resource: ResourceId
     namespace: str
     name: str
     uid: str
     resource_version: str
-    """What the object has now; empty for a deletion."""
+    """What the object has now; empty for a deletion, `UNKNOWN_VERSION` for a write whose answer was lost."""
 
     @property
     def is_deletion(self) -> bool:
         """Whether the write asked for the object's deletion."""
         return not self.resource_version
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether nobody knows if it was executed."""
+        return self.resource_version == UNKNOWN_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

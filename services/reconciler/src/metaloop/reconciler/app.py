@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -67,7 +68,12 @@ def build_from(settings: Settings) -> Build:
 
 def gateway_session(settings: Settings) -> aiohttp.ClientSession:
     """The connections to the gateway. A call may take as long as its webhook's timeout, which the gateway keeps."""
-    connector = aiohttp.TCPConnector(limit=settings.waiting_jobs, keepalive_timeout=_GATEWAY_IDLE_SECONDS, socket_factory=_watched_socket)
+    connector = aiohttp.TCPConnector(
+        limit=settings.waiting_jobs,
+        keepalive_timeout=_GATEWAY_IDLE_SECONDS,
+        socket_factory=_watched_socket,
+        ssl=_gateway_tls(settings),
+    )
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -75,6 +81,16 @@ def gateway_session(settings: Settings) -> aiohttp.ClientSession:
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
         auto_decompress=False,
     )
+
+
+def _gateway_tls(settings: Settings) -> ssl.SSLContext | bool:
+    """How we know a gateway that is called by https, and what we show it; the authorities of the system take their time to read."""
+    if not settings.gateway_url.startswith("https:"):
+        return True
+    context = ssl.create_default_context(cafile=settings.gateway_ca_file or None)
+    if settings.gateway_client_cert_file:
+        context.load_cert_chain(settings.gateway_client_cert_file, settings.gateway_client_key_file or None)
+    return context
 
 
 def _watched_socket(address: aiohttp.connector.AddrInfoType) -> socket.socket:

@@ -10,10 +10,10 @@ from typing import assert_never
 
 from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
-from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.kube.errors import AlreadyExists, NotFound, Unanswered
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
-from metaloop.common.report import Write
+from metaloop.common.report import UNKNOWN_VERSION, Write
 from metaloop.reconciler.core.claim import why_taken
 from metaloop.reconciler.core.model import (
     Action,
@@ -52,8 +52,9 @@ class Effects:
 
     @property
     def writes(self) -> list[Write]:
-        """What the API server acknowledged."""
-        return [write_of(done.action, done.written) for done in self.done if done.written is not None]
+        """What the API server acknowledged, or may have executed."""
+        acknowledged = [write_of(done.action, done.written) for done in self.done if done.written is not None]
+        return [*acknowledged, *(failure.uncertain for failure in self.failures if failure.uncertain is not None)]
 
     @property
     def adopted(self) -> dict[ResourceId, list[JsonObject]]:
@@ -80,6 +81,12 @@ def write_of(action: Action, written: JsonObject) -> Write:
         uid=unstructured.uid(written),
         resource_version="" if isinstance(action, DeleteChild) else unstructured.resource_version(written),
     )
+
+
+def _uncertain(action: Action) -> Write:
+    """What the watcher should look out for, since the answer was lost."""
+    namespace, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
+    return Write(resource=action.info.id, namespace=namespace, name=name, uid="", resource_version=UNKNOWN_VERSION)
 
 
 def _nobody_cares() -> None:
@@ -139,7 +146,8 @@ class Applier:
             lease.check()
             return await self._done(action, observed)
         except MetaloopError as error:
-            return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error)
+            uncertain = _uncertain(action) if isinstance(error, Unanswered) else None
+            return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
 
     async def _done(self, action: Action, observed: Observed) -> Done:
         if isinstance(action, RecreateChild) and await self._recreation.is_needed(action):

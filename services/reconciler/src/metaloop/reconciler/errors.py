@@ -19,6 +19,7 @@ from typing import Final
 
 from metaloop.common.errors import MetaloopError, Transient
 from metaloop.common.hooks.call import TOO_MANY_REQUESTS
+from metaloop.common.report import Write
 
 _NAMED_AT_MOST: Final = 5
 
@@ -64,6 +65,8 @@ class Failure:
 
     what: str
     error: MetaloopError
+    uncertain: Write | None = None
+    """The write, where it may have been executed although nobody answered."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}"

@@ -18,8 +18,16 @@ class Settings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings
     port: int = Field(default=8082, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
     gateway_url: str = Field(default="http://127.0.0.1:8083", description="Where the hook gateway answers, scheme and port included.")
     gateway_token: str = Field(default="", repr=False, description="The bearer token that the gateway wants to see; empty for none.")
+    gateway_ca_file: str = Field(
+        default="", description="Who signs the gateway's certificate (PEM), where it is called by https; empty: the system's authorities."
+    )
+    gateway_client_cert_file: str = Field(default="", description="The certificate (PEM) to show a gateway that asks for one.")
+    gateway_client_key_file: str = Field(default="", description="The private key of that certificate, if it is in a file of its own.")
     active_jobs: int = Field(
-        default=16, gt=0, description="Parents that use the CPU or the API server at once. More would only queue up inside of this process."
+        default=8,
+        gt=0,
+        description="Parents that use the CPU or the API server at once. More would only queue up in this process and in the API server: "
+        "a fresh parent behind a backlog waits as long as they take.",
     )
     waiting_jobs: int = Field(
         default=256, gt=0, description="Parents in all, most of which wait for a webhook: the bound on calls in flight, and on memory."

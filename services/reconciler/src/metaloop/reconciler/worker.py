@@ -47,7 +47,7 @@ _STOPPED_SECONDS = 1.0
 class WorkerSettings:
     """How much a worker takes on, and for how long it waits."""
 
-    active_jobs: int = 16
+    active_jobs: int = 8
     """Jobs that use the CPU or the API server at once."""
     waiting_jobs: int = 256
     """Jobs in all, most of which wait for a webhook."""
