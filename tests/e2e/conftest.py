@@ -10,7 +10,6 @@ import pytest_asyncio
 
 from metaloop.devkit.assets import ensure, ensure_jaeger
 from metaloop.devkit.errors import AssetsMissing
-from metaloop.devkit.ports import LOOPBACK, free_port
 from metaloop.devkit.testbed.jaeger import Jaeger
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
@@ -43,11 +42,9 @@ async def ground(assets: Path, workdir: Path) -> AsyncIterator[Ground]:
 async def lab(ground: Ground) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
     await install_parent(ground.cluster, THINGS)
-    views_port = free_port()
     # A watch of related objects that nobody follows any more stops soon, so that its end can be waited for.
-    settings = {"DEBUG_PORT": str(views_port), "RELATED_GRACE_SECONDS": "2"}
-    async with Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
-        yield Lab(ground=ground, stack=stack, webhook=webhook, views_url=f"http://{LOOPBACK}:{views_port}")
+    async with Webhook.serve() as webhook, ground.stack(settings={"RELATED_GRACE_SECONDS": "2"}) as stack:
+        yield Lab(ground=ground, stack=stack, webhook=webhook)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -13,10 +13,13 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from metaloop.common.json import JsonObject
+from metaloop.common.bus.connect import connected
+from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit import probes
+from metaloop.devkit.broker import nats_server
 from metaloop.devkit.manifests import crds
 from metaloop.devkit.ports import LOOPBACK, free_ports
 from metaloop.devkit.processes import Group, Program, group
@@ -120,6 +123,49 @@ async def test_services_work_with_the_permissions_that_they_are_given(assets: Pa
                 await _let_the_gateway_read(ground.cluster, story.name)
                 await eventually(lambda: story.settled("q"), within_seconds=40)
                 await story.end()
+
+
+async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl: Kubectl, tmp_path: Path) -> None:
+    config, routes = _nats_of(await kubectl.rendered("ha"))
+    ports = free_ports(9)
+    clients, monitors, peers = ports[:3], ports[3:6], ports[6:]
+    for number, peer in enumerate(peers):
+        routes = routes.replace(f"nats-{number}.nats:6222", f"{LOOPBACK}:{peer}")
+    async with group() as daemons:
+        programs = [_nats(tmp_path / str(n), config, routes, (clients[n], monitors[n], peers[n])) for n in range(3)]
+        await daemons.start_all(programs)
+        async with connected(",".join(f"nats://{_TOKEN}@{LOOPBACK}:{port}" for port in clients), name="test") as bus:
+            await JobStream(bus, StreamSettings(replicas=3)).ensure_at_last()
+            stream = loads(await bus.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=5))
+
+    assert (stream["config"]["num_replicas"], len(stream["cluster"]["replicas"])) == (3, 2)
+
+
+_TOKEN = "t0ken"
+
+
+def _nats_of(objects: list[JsonObject]) -> tuple[str, str]:
+    """The configuration of the NATS servers, and the option that names their peers."""
+    by_kind = {str(obj["kind"]): obj for obj in objects if unstructured.name(obj) == "nats"}
+    template = unstructured.child_object(unstructured.child_object(by_kind["StatefulSet"], "spec"), "template")
+    [container] = unstructured.child_object(template, "spec")["containers"]  # type: ignore[misc]
+    [routes] = [argument for argument in container["args"] if argument.startswith("--routes")]  # type: ignore[index, union-attr]
+    return unstructured.text(unstructured.child_object(by_kind["ConfigMap"], "data"), "nats.conf"), routes
+
+
+def _nats(folder: Path, config: str, routes: str, ports: tuple[int, int, int]) -> Program:
+    """A server of that cluster on this machine."""
+    folder.mkdir()
+    for setting, port in zip(("port: 4222", "http_port: 8222", "port: 6222"), ports, strict=True):
+        config = config.replace(setting, f"{setting.partition(' ')[0]} {port}")
+    (folder / "nats.conf").write_text(config.replace("/data", str(folder / "data")))
+    return Program(
+        name="nats",
+        argv=(str(nats_server()), "--config", str(folder / "nats.conf"), routes.replace("$(NATS_TOKEN)", _TOKEN)),
+        env={"NATS_SERVER_NAME": f"nats-{folder.name}", "NATS_TOKEN": _TOKEN},
+        ready=probes.tcp_greets(LOOPBACK, ports[0], greeting=b"INFO "),
+        folder=folder,
+    )
 
 
 async def _install(kubectl: Kubectl, ground: Ground, overlay: str) -> None:

@@ -49,8 +49,8 @@ async def test_hello_gets_its_greetings(lab: Lab, hook_url: str) -> None:
 
 
 async def _greets(cluster: Cluster, who: str) -> None:
-    found = {unstructured.name(item): unstructured.child_object(item, "data") for item in await cluster.list(CONFIG_MAPS, "default")}
-    found.pop("kube-root-ca.crt", None)
+    listed = await cluster.list(CONFIG_MAPS, "default", labels="language")
+    found = {unstructured.name(item): unstructured.child_object(item, "data") for item in listed}
     wanted = {
         "world-english": {"greeting": f"Hello, {who}!"},
         "world-french": {"greeting": f"Bonjour, {who}!"},

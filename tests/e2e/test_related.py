@@ -13,6 +13,8 @@ from metaloop.devkit.testbed.manifests import parent, parent_resource
 from metaloop.devkit.testbed.story import THINGS, Story, answer_with
 
 _MAPS = "ConfigMap.v1"
+# A controller's status is written seldom, and never in its first ten seconds.
+_TOLD_SECONDS = 40
 
 
 async def test_only_the_parents_that_name_an_object_are_asked_about_its_change(story: Story) -> None:
@@ -119,14 +121,14 @@ async def test_kind_that_does_not_exist_yet_is_waited_for(story: Story) -> None:
     await story.change("p", text="t2")
     await eventually(lambda: story.warning(of="p", containing="comets"))
     await eventually(lambda: story.warning(of=story.name, containing="comets"))
-    await eventually(lambda: story.ready(status="False", reason="WaitingForCRD"))
+    await eventually(lambda: story.ready(status="False", reason="WaitingForCRD"), within_seconds=_TOLD_SECONDS)
     assert await story.texts(of="p") == {"p-0": "t", "p-1": "t", "p-2": "t"}
 
     await install_parent(story.cluster, comets)
     await story.cluster.create(comets, parent(comets, "halley"), namespace=story.name)
     await eventually(lambda: following.shows("p", f"Comet.{comets.api_version}", {"halley"}))
     await eventually(lambda: story.shows("p", text="t2"))
-    await eventually(lambda: story.ready(status="True", reason="Synced"))
+    await eventually(lambda: story.ready(status="True", reason="Synced"), within_seconds=_TOLD_SECONDS)
 
 
 async def test_kind_that_goes_away_is_waited_for_again(story: Story) -> None:
@@ -139,13 +141,13 @@ async def test_kind_that_goes_away_is_waited_for_again(story: Story) -> None:
     await eventually(lambda: story.settled("p"))
 
     await story.cluster.delete(CRDS, "", f"meteors.{meteors.group}")
-    await eventually(lambda: story.ready(status="False", reason="WaitingForCRD"))
+    await eventually(lambda: story.ready(status="False", reason="WaitingForCRD"), within_seconds=_TOLD_SECONDS)
     assert len(await story.config_maps(of="p")) == 3
 
     await install_parent(story.cluster, meteors)
     await story.cluster.create(meteors, parent(meteors, "n"), namespace=story.name)
     await eventually(lambda: following.shows("p", f"Meteor.{meteors.api_version}", {"n"}), within_seconds=30)
-    await eventually(lambda: story.ready(status="True", reason="Synced"))
+    await eventually(lambda: story.ready(status="True", reason="Synced"), within_seconds=_TOLD_SECONDS)
 
 
 async def test_watch_starts_when_first_needed_and_stops_when_nobody_follows(story: Story) -> None:

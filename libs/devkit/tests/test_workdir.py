@@ -43,7 +43,7 @@ def test_the_folder_of_a_live_run_is_left_alone() -> None:
         assert folder.exists()
 
 
-@pytest.mark.parametrize("owner", [None, "not a pid"])
+@pytest.mark.parametrize("owner", [None, "not a pid", "1 2 pid:[3]"], ids=["nobody", "not a pid", "of another container"])
 def test_a_folder_whose_owner_is_not_known_is_left_alone(tmp_path: Path, owner: str | None) -> None:
     folder = tmp_path / "metaloop-of-someone"
     folder.mkdir()

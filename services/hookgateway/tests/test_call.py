@@ -178,6 +178,8 @@ async def test_put_off_call_is_told_that_and_why_the_circuit_is_open(script: Scr
 
     assert isinstance(verdict, Throttled)
     assert verdict.reason == "CircuitOpen"
+    assert verdict.after_seconds is not None
+    assert 59 < verdict.after_seconds < 60 * 1.3
     assert verdict.message == f"circuit open: localhost:{hook.port} did not answer the last calls ({trouble})"
 
 

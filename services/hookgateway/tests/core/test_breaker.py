@@ -85,6 +85,16 @@ def test_after_a_success_it_opens_for_the_shortest_time_again():
     assert breaker.ask(now=3.0) == Wait(1.0)
 
 
+def test_whoever_comes_while_the_probe_is_out_waits_as_long_as_the_circuit_was_open():
+    """Of a thousand parents, one is the probe; were the others to come back each second, a webhook that hangs would keep everybody busy."""
+    breaker = opened()
+    breaker.failed(permit_of(breaker, now=1.0), now=1.0)
+    permit_of(breaker, now=3.0)
+
+    assert breaker.ask(now=3.0) == Wait(2.0)
+    assert breaker.ask(now=9.0) == Wait(2.0)
+
+
 def test_probe_whose_caller_left_gives_its_place_to_the_next_call():
     breaker = opened()
 

@@ -50,9 +50,15 @@ def _is_alive(owner: Path) -> bool:
     except OSError:
         return True
     pid = identity.partition(" ")[0]
-    return not pid.isdigit() or identity == _identity(int(pid))
+    # Of a run in another container that shares the folder, we can't tell.
+    is_elsewhere = not identity.endswith(_pid_namespace())
+    return not pid.isdigit() or is_elsewhere or identity == _identity(int(pid))
 
 
 def _identity(pid: int) -> str:
-    """The pid with its start time, since pids are used again."""
-    return f"{pid} {procfs.start_time(pid)}"
+    """The pid with its start time, since pids are used again, and with the namespace that it is a pid in."""
+    return f"{pid} {procfs.start_time(pid)} {_pid_namespace()}"
+
+
+def _pid_namespace() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import uniform
 from time import monotonic
+from typing import Final
 
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway import metrics
@@ -11,6 +13,9 @@ from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, Wait
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import is_sign_of_life
 from metaloop.hookgateway.errors import CircuitOpen, EndpointDown
+
+SPREAD: Final = 1.3
+"""So much longer than asked do some wait: else all parents of a webhook that is down would come back in the same moment, again and again."""
 
 log = get_logger()
 
@@ -65,7 +70,7 @@ class Circuit:
             permit = self._breaker.ask(now=monotonic())
         if isinstance(permit, Wait):
             trouble = f"{self._endpoint.address} did not answer the last calls ({self._last_trouble})"
-            raise CircuitOpen(f"circuit open: {trouble}", after_seconds=permit.seconds)
+            raise CircuitOpen(f"circuit open: {trouble}", after_seconds=permit.seconds * uniform(1, SPREAD))  # noqa: S311 - no secret
         return permit
 
     def _tell(self, permit: Permit, passage: Passage) -> None:

@@ -38,6 +38,7 @@ class Kubelet:
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Pods come to life for as long as the block lasts."""
+        # No task group: it would wrap the story's own failure in a group.
         task = asyncio.get_running_loop().create_task(self._work())
         try:
             yield

@@ -76,8 +76,6 @@ class Lab:
     ground: Ground
     stack: Stack
     webhook: Webhook
-    views_url: str = ""
-    """Where the watcher shows what it holds; empty: nowhere."""
 
     @property
     def cluster(self) -> Cluster:
@@ -99,7 +97,7 @@ class Lab:
     async def view(self, name: str) -> list[JsonObject]:
         """What the watcher shows of its `queue`, `leases`, `cache`, `interests` or `controllers`."""
         async with httpx.AsyncClient(trust_env=False) as client:
-            return (await client.get(f"{self.views_url}/debug/{name}")).json()
+            return (await client.get(f"{self.stack.watcher.debug_url}/{name}")).json()
 
 
 async def install_crds(cluster: Cluster) -> None:

@@ -69,9 +69,11 @@ class Breaker:
         """Leave to send a call, or how long to wait. Each Permit must come back by `succeeded`, `failed` or `abandoned`."""
         if self.state is State.CLOSED:
             return Permit(self._era, is_probe=False)
-        if self._probing or now < self._open_until:
-            left = self._open_until - now
-            return Wait(left if left > 0 else self.rules.shortest_seconds)
+        if now < self._open_until:
+            return Wait(self._open_until - now)
+        if self._probing:
+            # Nobody knows for how long: as long as a probe that hangs, and then the next time that the circuit is open.
+            return Wait(self._open_seconds)
         self.state, self._probing = State.HALF_OPEN, True
         return Permit(self._era, is_probe=True)
 
