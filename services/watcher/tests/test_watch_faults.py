@@ -172,6 +172,20 @@ async def test_a_watch_that_broke_is_behind_until_it_has_flown_again_for_a_while
         await eventually(lambda: not watched.is_behind)
 
 
+async def test_a_first_list_that_took_several_tries_is_not_behind(kube: KubeClient, proxy: ApiProxy, namespace: str):
+    proxy.refusals["configmaps"] = 429
+    watches = Watches(kube, settings=WatchSettings(), on_change=lambda _: None, on_news=lambda: None)
+    async with asyncio.TaskGroup() as group:
+        watches.start(CONFIG_MAPS, group)
+        await eventually(lambda: sum(asked.path.endswith("/configmaps") for asked in proxy.asked) > 2)
+        proxy.refusals.clear()
+
+        await eventually(lambda: watches.is_synced(WATCHED))
+
+        assert not watches.is_behind(WATCHED)
+        watches.stop(WATCHED)
+
+
 async def test_a_watch_that_ends_in_good_order_is_never_behind(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
     async with watching(kube, proxy, namespace) as watched:
         await put(cluster, namespace, "a", "0")

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.catchup import CatchUp
 
+log = get_logger()
+
 _BEAT_SECONDS = 0.1
-_ASLEEP_SECONDS = 0.5
+_ASLEEP_SECONDS = 1.0
 """Who didn't come to beat for so long did nothing else either."""
 
 
@@ -28,6 +31,7 @@ class Awake:
         """Note that we are awake, and whether we weren't a moment ago."""
         now = self._clock()
         if now - self._beat_at > _ASLEEP_SECONDS:
+            log.warning("watcher.slept", **{fields.SECONDS: round(now - self._beat_at, 3)})
             self._catch_up.broke()
             self._catch_up.flows(now)
         self._beat_at = now

@@ -6,6 +6,7 @@ from typing import TypeAlias, assert_never
 from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.job import JobKey
 from metaloop.common.observation import Busy, CachedObservation, Gone, granted_to_bytes, refusal_to_bytes
+from metaloop.common.telemetry import metrics
 from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.workqueue import WorkQueue
 
@@ -13,6 +14,10 @@ Observe: TypeAlias = Callable[[JobKey], CachedObservation | Gone]
 """The world of one parent as the cache holds it now."""
 
 _BEHIND_RETRY_SECONDS = 0.25
+
+_put_off_total = metrics.counter(
+    "metaloop_claims_put_off", "Claims that were put off since what we know may be from before our own writes."
+)
 
 
 def _never(_: JobKey) -> bool:
@@ -37,6 +42,7 @@ class Claims:
         seen by the other.
         """
         if self.is_behind(request.key):
+            _put_off_total.inc()
             return refusal_to_bytes(Busy(retry_seconds=_BEHIND_RETRY_SECONDS))
         now = self._queue.clock()
         observed = self._observe(request.key)

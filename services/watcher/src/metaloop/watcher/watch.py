@@ -105,6 +105,8 @@ class Reflector:
         """When the server last said anything."""
         self.catch_up = CatchUp()
         """Whether it may have missed something that happened."""
+        self._has_listed = False
+        """Whether a whole list was told; before that, nothing can be missed."""
         self.problem = ""
         """What keeps it from watching now, for people; empty while all is well."""
         self.is_refused = False
@@ -166,6 +168,7 @@ class Reflector:
         self._version = version
         self._watches_since = asyncio.get_running_loop().time()
         self.catch_up.flows(self._watches_since)
+        self._has_listed = True
         _lists_total.labels(str(self._resource.id)).inc()
         self._sink.end_list(version)
         self._tell("")
@@ -282,7 +285,7 @@ class Reflector:
         _endings_total.labels(str(self._resource.id), ending.value).inc()
         if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
-        if ending is not Ending.CLEAN:
+        if ending is not Ending.CLEAN and self._has_listed:
             self.catch_up.broke()
         if ending is Ending.REFUSED and self._patience.fruitless > _NOT_YET_SERVED:
             self.catch_up.give_up()
