@@ -6,7 +6,7 @@ from collections.abc import Callable
 _POLL_SECONDS = 0.01
 
 
-async def eventually(condition: Callable[[], bool], *, within_seconds: float = 10.0) -> None:
+async def eventually(condition: Callable[[], bool], *, within_seconds: float = 30.0) -> None:
     """Return once `condition` holds; `TimeoutError` where it doesn't in time."""
     async with asyncio.timeout(within_seconds):
         while not condition():  # noqa: ASYNC110 - real parts set no event of ours

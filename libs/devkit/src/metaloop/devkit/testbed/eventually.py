@@ -16,7 +16,7 @@ def expect(holds: object, message: str) -> None:
         raise AssertionError(message)
 
 
-async def eventually(check: Callable[[], Awaitable[T]], *, within_seconds: float = 15.0) -> T:
+async def eventually(check: Callable[[], Awaitable[T]], *, within_seconds: float = 30.0) -> T:
     """What `check` returns the first time that it raises no AssertionError; its last AssertionError when time is over."""
     deadline = time.monotonic() + within_seconds
     while True:
