@@ -4,7 +4,7 @@ import pytest
 
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
-from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import child_rule
 from metaloop.devkit.testbed.story import Story
 
@@ -45,9 +45,15 @@ async def test_on_delete_waits_for_somebody_to_delete_the_child(story: Story, me
 
     await story.cluster.delete(CONFIG_MAPS, story.name, "p-1")
 
+    await eventually(lambda: _texts_are(story, {"p-0": "before", "p-1": "after", "p-2": "before"}))
     await eventually(lambda: story.settled("p"))
     await eventually(lambda: story.called(6))
-    assert await story.texts(of="p") == {"p-0": "before", "p-1": "after", "p-2": "before"}
+    await _texts_are(story, {"p-0": "before", "p-1": "after", "p-2": "before"})
+
+
+async def _texts_are(story: Story, wanted: dict[str, str]) -> None:
+    found = await story.texts(of="p")
+    expect(found == wanted, f"the children's texts are {found}")
 
 
 async def _uids(story: Story) -> dict[str, str]:

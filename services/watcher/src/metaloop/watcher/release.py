@@ -117,11 +117,12 @@ class Releaser:
         released = 0
         while freed := sum([await self._free(self._served()[each], wanted.finalizer) for each in self._parents_of(wanted)]):
             released += freed
-        await self._write(installed, held=False)
         if released:
+            # Before the controller goes: should that fail, the next try finds no parent left to tell of.
             self._announce(
                 installed.raw, "FinalizersReleased", f"Took the finalizer {wanted.finalizer} off {released} parents, as its annotation asks"
             )
+        await self._write(installed, held=False)
 
     def _parents_of(self, controller: Controller) -> list[ResourceId]:
         """Its parent resources; one that nobody serves any more has no objects."""
