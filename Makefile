@@ -49,7 +49,9 @@ unit: setup ## Run the core and stage tests
 	$(PYTEST) -m "not e2e and not chaos"
 
 e2e: setup ## Run the end-to-end tests, against a real control plane
-	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(PYTEST) -m "e2e and not chaos"
+	@# What fails beside six hundred others is run once more by itself: both results are printed, and a test that needed it is to be mended.
+	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"; export KUBEBUILDER_ASSETS; \
+	$(PYTEST) -m "e2e and not chaos" || { echo "e2e: what failed, once more by itself"; $(PYTEST) -m "e2e and not chaos" --last-failed --last-failed-no-failures none; }
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
 	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(PYTEST) -m chaos
