@@ -4,6 +4,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
 
 from bench.rig import NAMESPACE, PARENTS
 from metaloop.common.json import JsonObject, loads
@@ -13,6 +17,8 @@ from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.manifests import parent
 
 CLIENTS = 48
+
+_REFUSED_PAUSE_SECONDS: Final = 0.05
 
 
 async def in_parallel(jobs: Iterable[Coroutine[None, None, object]], *, clients: int = CLIENTS) -> None:
@@ -93,12 +99,10 @@ async def following(
     """A follower of the namespace's objects, or of those that go, from now on, for as long as the block lasts."""
     listed = loads(await cluster.request("GET", resource.collection_path(NAMESPACE), params={"limit": "1"}))
     follower = Follower(holds, of_the_gone=of_the_gone)
-    task = asyncio.ensure_future(_follow(cluster, resource, follower, version=unstructured.resource_version(listed)))
-    try:
+    async with asyncio.TaskGroup() as tasks:  # a follower that fails ends the block: one that nobody misses would be waited for in vain
+        task = tasks.create_task(_follow(cluster, resource, follower, version=unstructured.resource_version(listed)))
         yield follower
-    finally:
         task.cancel()
-        await asyncio.wait([task])
 
 
 def is_settled(*, children: int, generation: int = 1) -> Callable[[JsonObject], bool]:
@@ -114,7 +118,12 @@ def is_settled(*, children: int, generation: int = 1) -> Callable[[JsonObject], 
 async def _follow(cluster: Cluster, resource: ResourceInfo, follower: Follower, *, version: str) -> None:
     # The API server ends watches of slow readers in a burst: resume where we were.
     while True:
-        async for event in cluster.watch(resource, NAMESPACE, resource_version=version):
-            version = unstructured.resource_version(unstructured.child_object(event, "object")) or version
-            if event["type"] != "BOOKMARK":
-                follower.see(event)
+        try:
+            async for event in cluster.watch(resource, NAMESPACE, resource_version=version):
+                version = unstructured.resource_version(unstructured.child_object(event, "object")) or version
+                if event["type"] != "BOOKMARK":
+                    follower.see(event)
+        except aiohttp.ClientResponseError as refusal:
+            if refusal.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            await asyncio.sleep(_REFUSED_PAUSE_SECONDS)
