@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 
-NEW, CHANGED, RETRY, RESYNC = MarkClass
+NEW, CHANGED, ECHO, RETRY, RESYNC = MarkClass
 
 
 def order_of(order: FairOrder[str], *, now: float = 0.0) -> list[str]:

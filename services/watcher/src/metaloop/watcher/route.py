@@ -145,7 +145,8 @@ class Router:
         if change.new is None:
             self.queue.forget(key)
         elif concerned_by_parent(target, change):
-            self.queue.mark(key, MarkClass.NEW if change.old is None else MarkClass.CHANGED, str(change))
+            klass = MarkClass.NEW if change.old is None else MarkClass.CHANGED
+            self.queue.mark(key, klass, str(change), version=change.new.resource_version)
 
     def _find(self, key: JobKey) -> Record | Gone:
         """A parent that is served, or why there is none."""

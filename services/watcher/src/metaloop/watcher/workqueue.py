@@ -33,13 +33,17 @@ class WorkQueue:
         self.ring: Bell = _nobody_listens
         """Wakes the dispatcher; set by it."""
 
-    def mark(self, key: JobKey, klass: MarkClass, reason: str) -> None:
-        """Have `key` run, or run once more where a worker has it. Where traces are on, one begins here, and the job goes on with it."""
+    def mark(self, key: JobKey, klass: MarkClass, reason: str, *, version: int = 0) -> None:
+        """Have `key` run, or run once more where a worker has it; `version` is what the parent came to, where it is the parent that changed.
+
+        Where traces are on, one begins here, and the job goes on with it.
+        """
         with span("mark") as marked:
             if marked.traceparent:
                 marked.set(fields.KEY, str(key))
                 marked.set(fields.REASON, reason)
-            self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent), now=self.clock())
+            versions = frozenset((version,)) if version else frozenset[int]()
+            self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions), now=self.clock())
         self.ring()
 
     def forget(self, key: JobKey) -> None:

@@ -1,11 +1,12 @@
 """What the queue knows of one key: its stage, why it must run, who holds it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 
 from metaloop.common.job import JobKey
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.priority import Lane, MarkClass
+from metaloop.watcher.core.record import version_number
 from metaloop.watcher.core.timers import Timer
 
 
@@ -16,11 +17,22 @@ class Mark:
     klass: MarkClass
     reason: str
     traceparent: str = ""
+    versions: frozenset[int] = frozenset()
+    """The resourceVersions that the parent came to, where its own changes are all that marked it; empty where there was anything else."""
+
+    def weighed(self, own: frozenset[int]) -> "Mark":
+        """The mark, as an echo where it tells of nothing but our `own` writes to the parent."""
+        is_echo = self.klass is MarkClass.CHANGED and self.versions and self.versions <= own
+        return replace(self, klass=MarkClass.ECHO) if is_echo else self
 
 
 def stronger(first: Mark | None, second: Mark) -> Mark:
     """One mark for both: the one of the higher class, and of two equals the first."""
-    return second if first is None or second.klass < first.klass else first
+    if first is None or second.klass < first.klass:
+        return second
+    if second.klass > first.klass or not first.versions:
+        return first
+    return replace(first, versions=first.versions | second.versions if second.versions else frozenset())
 
 
 class Stage(Enum):
@@ -85,7 +97,7 @@ class Lease:
 class Entry:
     """One key. Compared by identity, since it is looked up far more often than made."""
 
-    __slots__ = ("failures", "key", "lane", "lease", "mark", "offer", "refusals", "stage", "stage_timer", "timers")
+    __slots__ = ("failures", "key", "lane", "lease", "mark", "offer", "own_versions", "refusals", "stage", "stage_timer", "timers")
 
     def __init__(self, key: JobKey, lane: Lane["Entry"]) -> None:
         self.key = key
@@ -101,10 +113,21 @@ class Entry:
         """None unless leased."""
         self.failures = 0
         """How many syncs failed since the last that didn't."""
+        self.own_versions: frozenset[int] = frozenset()
+        """What the parent came to by the writes of its last sync: its next events tell of these, and are only their echoes."""
         self.stage_timer = Timer(key, Purpose.STAGE)
         """Runs while the key is queued or leased, and no longer."""
         self.timers: dict[Purpose, Timer[JobKey]] = {}
         """The others, each made when it is first needed."""
+
+    def learn_writes(self, report: SyncReport | None) -> None:
+        """Know the last sync's writes to the parent, and a mark that was only their echo."""
+        writes = report.writes if report is not None else ()
+        parent = (self.key.resource, self.key.namespace, self.key.name)
+        own = [version_number(write.resource_version) for write in writes if (write.resource, write.namespace, write.name) == parent]
+        self.own_versions = frozenset(own)
+        if self.mark is not None:
+            self.mark = self.mark.weighed(self.own_versions)
 
     def due(self, purpose: Purpose) -> float | None:
         """When its timer for `purpose` fires; None while there is none."""

@@ -2,8 +2,9 @@
 
 - **Controllers take turns.** One with a thousand waiting keys gets no more turns than one with a single key; one that is at its
   `max_concurrent` is passed over until a job of its own ends.
-- **Classes**: within a controller, a parent that is *new* goes before what *changed* (most of that are the echoes of our own writes), that before
-  what is tried again, and that before what is merely resynced.
+- **Classes**: within a controller, a parent that is *new* goes before what *changed*, that before the mere *echo* of what we wrote to a parent
+  ourselves (its hook has said that already, and nearly always has nothing to add), that before what is tried again, and that before what is merely
+  resynced.
 - **Nothing starves**: each fourth turn of a controller goes to a lower class, where a key of it has waited too long.
 - **New and old alternate** within a class: a fresh change overtakes a backlog after one turn, and the oldest still advances with
   every second turn.
@@ -23,11 +24,12 @@ class MarkClass(IntEnum):
 
     NEW = 0
     CHANGED = 1
-    RETRY = 2
-    RESYNC = 3
+    ECHO = 2
+    RETRY = 3
+    RESYNC = 4
 
 
-_PATIENCE_SECONDS = {MarkClass.CHANGED: 1.0, MarkClass.RETRY: 2.0, MarkClass.RESYNC: 10.0}
+_PATIENCE_SECONDS = {MarkClass.CHANGED: 1.0, MarkClass.ECHO: 2.0, MarkClass.RETRY: 2.0, MarkClass.RESYNC: 10.0}
 """How long a key of a lower class waits before it may have the turn that is kept for such."""
 _TURNS_PER_AGED = 4
 

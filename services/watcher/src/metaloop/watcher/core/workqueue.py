@@ -88,12 +88,12 @@ class Queue:
         """Have `key` run, or run once more where it is leased."""
         self.counts.marks += 1
         entry = self._entry_of(key)
-        before, entry.mark = entry.mark, stronger(entry.mark, mark)
+        before, entry.mark = entry.mark, stronger(entry.mark, mark.weighed(entry.own_versions))
         if entry.stage is Stage.IDLE:
             self._wait(entry, entry.mark, now)
-        elif entry.stage is Stage.WAITING and entry.mark is not before:
+        elif entry.stage is Stage.WAITING and before is not None and entry.mark.klass is not before.klass:
             self._order.discard(entry, entry.lane)
-            self._order.push(entry, entry.lane, mark.klass, now=now)
+            self._order.push(entry, entry.lane, entry.mark.klass, now=now)
 
     def forget(self, key: JobKey) -> None:
         """Have nothing run `key` any more but new marks: its parent is gone. A worker that holds it finishes as always."""
@@ -373,6 +373,7 @@ class Queue:
         entry.stage_timer.due = None
         self._order.release(entry.lane)
         if not lease.is_dismissed:
+            entry.learn_writes(lease.report)
             self._plan_next(entry, lease.report, now)
         if entry.mark is not None:
             self._wait(entry, entry.mark, now)

@@ -1,0 +1,120 @@
+"""Our own writes to a parent come back as events: these wait behind what others changed, and are never taken for it."""
+
+import pytest
+
+from metaloop.common.report import Write
+from metaloop.common.testing.builders import PARENTS, job_key
+from metaloop.watcher.core.entry import Mark
+from metaloop.watcher.core.priority import MarkClass
+
+from .queues import KEY, QueueInHand
+
+CHANGED, ECHO = MarkClass.CHANGED, MarkClass.ECHO
+
+
+@pytest.fixture
+def hand() -> QueueInHand:
+    return QueueInHand()
+
+
+def status(version: int) -> Write:
+    """A write to the parent itself, which left it at a resourceVersion."""
+    return Write(resource=PARENTS.id, namespace=KEY.namespace, name=KEY.name, uid="uid", resource_version=str(version))
+
+
+def parent_came_to(hand: QueueInHand, version: int) -> None:
+    """The event of a parent that has this resourceVersion now."""
+    hand.queue.mark(KEY, Mark(klass=CHANGED, reason="the parent changed", versions=frozenset([version])), now=hand.clock())
+    hand.see(status(version))
+
+
+def klass(hand: QueueInHand) -> MarkClass:
+    mark = hand.entry().mark
+    assert mark is not None
+    return mark.klass
+
+
+def test_the_event_of_our_own_status_is_an_echo(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(status(7),))
+    parent_came_to(hand, 7)
+
+    assert klass(hand) is ECHO
+    assert hand.take_all() == [KEY]
+
+
+def test_an_echo_that_is_faster_than_its_report_is_one_too(hand: QueueInHand):
+    lease = hand.leased()
+    parent_came_to(hand, 7)
+    assert klass(hand) is CHANGED
+    hand.finish(lease, writes=(status(7),))
+
+    assert klass(hand) is ECHO
+
+
+def test_all_writes_of_a_sync_to_its_parent_echo(hand: QueueInHand):
+    lease = hand.leased()
+    parent_came_to(hand, 6)
+    hand.finish(lease, writes=(status(6), status(7)))
+    parent_came_to(hand, 7)
+
+    assert klass(hand) is ECHO
+
+
+def test_a_change_by_somebody_else_is_none(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(status(7),))
+    parent_came_to(hand, 7)
+    parent_came_to(hand, 8)
+
+    assert klass(hand) is CHANGED
+
+
+@pytest.mark.parametrize("versions", [(6, 7), (7, 8)])
+def test_a_change_by_somebody_else_is_not_hidden_by_an_echo_that_is_faster_than_its_report(hand: QueueInHand, versions: tuple[int, ...]):
+    lease = hand.leased()
+    for version in versions:
+        parent_came_to(hand, version)
+    hand.finish(lease, writes=(status(7),))
+
+    assert klass(hand) is CHANGED
+
+
+@pytest.mark.parametrize("child_is_first", [True, False])
+def test_a_changed_child_is_not_hidden_by_an_echo(hand: QueueInHand, child_is_first: bool):
+    lease = hand.leased()
+    if child_is_first:
+        hand.mark()
+    parent_came_to(hand, 7)
+    if not child_is_first:
+        hand.mark()
+    hand.finish(lease, writes=(status(7),))
+
+    assert klass(hand) is CHANGED
+
+
+def test_a_write_of_the_sync_before_the_last_echoes_no_more(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(status(7),))
+    hand.see(status(7))
+    hand.finish(hand.leased())
+    parent_came_to(hand, 7)
+
+    assert klass(hand) is CHANGED
+
+
+def test_what_others_changed_goes_before_an_echo(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(status(7),))
+    parent_came_to(hand, 7)
+    others = [job_key(name=f"other{number}") for number in range(40)]
+    for other in others:
+        hand.mark(other)
+
+    assert KEY not in hand.take_all()
+
+
+def test_an_echo_that_waited_for_long_gets_its_turn_among_changes(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(status(7),))
+    parent_came_to(hand, 7)
+    hand.wait(3.0)
+    for number in range(40):
+        hand.mark(job_key(name=f"other{number}"))
+
+    assert KEY in hand.take_all()[:4]
