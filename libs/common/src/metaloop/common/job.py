@@ -11,14 +11,14 @@ A job says *that* a parent should be looked at, never what happened to it: who t
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote
 
 from metaloop.common.json import dumps, loads
 from metaloop.common.objects.resource import ResourceId
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ControllerId:
+class ControllerId(NamedTuple):
     """Which controller: `CompositeController` or `DecoratorController`, and its name."""
 
     kind: str
@@ -28,9 +28,11 @@ class ControllerId:
         return f"{self.kind}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class JobKey:
-    """One parent of one controller: the unit that is queued, leased and synced. `namespace` is empty for cluster-scoped parents."""
+class JobKey(NamedTuple):
+    """One parent of one controller: the unit that is queued, leased and synced. `namespace` is empty for cluster-scoped parents.
+
+    A tuple, since it is looked up in dictionaries several times in each event and sync.
+    """
 
     controller: ControllerId
     resource: ResourceId

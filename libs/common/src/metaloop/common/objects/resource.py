@@ -1,6 +1,7 @@
 """Which resource: an apiVersion with a plural name, and what discovery knows of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from metaloop.common.json import JsonObject
 
@@ -16,8 +17,7 @@ def version_of(api_version: str) -> str:
     return api_version.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ResourceId:
+class ResourceId(NamedTuple):
     """A resource as users name it in a controller: `apps/v1`, `deployments`."""
 
     api_version: str
@@ -41,11 +41,12 @@ class ResourceInfo:
     kind: str
     namespaced: bool
     has_status: bool = False
+    id: ResourceId = field(init=False, repr=False, compare=False)
+    """The name that controllers use for it."""
 
-    @property
-    def id(self) -> ResourceId:
-        """The name that controllers use for it."""
-        return ResourceId(self.api_version, self.resource)
+    def __post_init__(self) -> None:
+        """Make the id, which is asked for several times in each event and sync."""
+        object.__setattr__(self, "id", ResourceId(self.api_version, self.resource))
 
     @property
     def group(self) -> str:
