@@ -10,39 +10,33 @@ from bench.rig import NAMESPACE, Rig
 from bench.scenarios.scale import Scale
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.devkit.testbed.cluster import CONFIG_MAPS
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
 from metaloop.devkit.testbed.manifests import config_map
 
 _CONTENT = "x" * 700
 """With its metadata, the object has 1 KB."""
 
 _ROUNDS = 3
-_SOMEBODY: JsonObject = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "name": "somebody",
-    "uid": "00000000-0000-4000-8000-000000000000",
-    "controller": True,
-}
 
 
 async def run(scale: Scale) -> list[Figure]:
     """300 x 3 without and beside 20,000 ownerless ConfigMaps of the same namespace."""
-    return await _run(scale, figures.CROWD, owner=None)
+    return await _run(scale, figures.CROWD, is_owned=False)
 
 
 async def run_owned(scale: Scale) -> list[Figure]:
     """The same beside 20,000 that somebody else owns."""
-    return await _run(scale, figures.OWNED_CROWD, owner=_SOMEBODY)
+    return await _run(scale, figures.OWNED_CROWD, is_owned=True)
 
 
-async def _run(scale: Scale, bound: Bound, *, owner: JsonObject | None) -> list[Figure]:
+async def _run(scale: Scale, bound: Bound, *, is_owned: bool) -> list[Figure]:
     parents, crowd = scale.of(300), scale.of(20_000)
     async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
         await rig.controller()
         alone = [await _converged_after(rig, prefix=f"alone{index}", parents=parents) for index in range(1 + _ROUNDS)][1:]
         await rig.quiet()
         before = rig.usage().rss_bytes["watcher"]
+        owner = await _somebody(rig.cluster) if is_owned else None
         await in_parallel(rig.cluster.create(CONFIG_MAPS, _stranger(index, owner), namespace=NAMESPACE) for index in range(crowd))
         await rig.quiet()
         after = rig.usage().rss_bytes["watcher"]
@@ -53,6 +47,12 @@ async def _run(scale: Scale, bound: Bound, *, owner: JsonObject | None) -> list[
         Figure(name="  beside them", value=statistics.median(beside), unit="s"),
         scale.judge(figures.MEMORY, (after - before) / crowd / 1_000),
     ]
+
+
+async def _somebody(cluster: Cluster) -> JsonObject:
+    """The reference to an owner that is really there: of an absent one, the garbage collector would delete the crowd while we measure."""
+    somebody = await cluster.create(CONFIG_MAPS, config_map("somebody", data={}), namespace=NAMESPACE)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": unstructured.uid(somebody), "controller": True}
 
 
 def _stranger(index: int, owner: JsonObject | None) -> JsonObject:
