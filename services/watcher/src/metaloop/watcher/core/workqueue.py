@@ -37,8 +37,8 @@ from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 from metaloop.watcher.core.timers import Timer, Timers
 from metaloop.watcher.core.window import Window
 
-_STAGE_GRID = 10
-"""Timers of stages fire at whole tenths of a second: later than asked, never earlier."""
+_GRID = 10
+"""Timers of stages and of resyncs fire at whole tenths of a second."""
 _RESYNC_JITTER = 0.1
 _GATED_RETRY_SECONDS = 0.05
 _FULL_RETRY_SECONDS = 0.25
@@ -403,7 +403,8 @@ class Queue:
         if period is None or entry.due(Purpose.RESYNC) is not None:
             return
         spread = crc32(f"{entry.key} {int(now)}".encode()) / 2**31 - 1.0
-        self._set_timer(entry, Purpose.RESYNC, now + period * (1.0 + _RESYNC_JITTER * spread))
+        # The keys of a tenth of a second go together: every process on the way wakes up once for many jobs, and each costs nearly half the CPU.
+        self._set_timer(entry, Purpose.RESYNC, round((now + period * (1.0 + _RESYNC_JITTER * spread)) * _GRID) / _GRID)
 
     # -- timers ----------------------------------------------------------------------------------------------------------------------
 
@@ -439,8 +440,8 @@ class Queue:
 
     def _expect_by(self, entry: Entry, due: float) -> None:
         """Something must have happened to the key by then: what, depends on its stage."""
-        # Most of these timers are stopped before they fire; on a coarse grid, one awakening skips hundreds of them.
-        self._timers.set(entry.stage_timer, due=ceil(due * _STAGE_GRID) / _STAGE_GRID)
+        # Most of these timers are stopped before they fire: one awakening skips hundreds of them. Later than asked, never earlier.
+        self._timers.set(entry.stage_timer, due=ceil(due * _GRID) / _GRID)
 
     def _set_timer(self, entry: Entry, purpose: Purpose, due: float) -> None:
         timer = entry.timers.get(purpose)
