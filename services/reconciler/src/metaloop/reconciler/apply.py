@@ -6,6 +6,7 @@ Writes that don't depend on each other go out together, a bounded number at a ti
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from metaloop.common.errors import Conflict, MetaloopError
@@ -19,6 +20,7 @@ from metaloop.reconciler.core.model import (
     Action,
     Adopt,
     ApplyChild,
+    ChildWrite,
     ClaimAction,
     CreateChild,
     DeleteChild,
@@ -29,7 +31,7 @@ from metaloop.reconciler.core.model import (
     UpdateChild,
 )
 from metaloop.reconciler.errors import Failure, NameTaken
-from metaloop.reconciler.futile import FutileWrites
+from metaloop.reconciler.futile import FutileWrites, child_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
 from metaloop.reconciler.recreate import Recreation
 from metaloop.reconciler.serverside import ServerSide
@@ -114,11 +116,14 @@ class Applier:
     async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Deletes, then creates and updates."""
         deleted = await self._all(plan.deletions, observed=observed, lease=lease)
-        worthwhile = [write for write in plan.writes if isinstance(write, CreateChild) or not self._futile.has(write)]
+        worthwhile = [write for write in plan.writes if not self._is_futile(write)]
         if any(not isinstance(write, CreateChild) for write in worthwhile):
             self._on_drift()
         written = await self._all(worthwhile, observed=observed, lease=lease)
         return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
+
+    def _is_futile(self, write: ChildWrite) -> bool:
+        return not isinstance(write, CreateChild) and self._futile.has(write.observed, partial(child_digest, write))
 
     async def _all(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> Effects:
         if len(actions) <= 1:
@@ -156,7 +161,7 @@ class Applier:
             return Done(action=deletion, written=await self._recreation.delete(deletion, resource_version=version))
         written = await self._write(action, observed)
         if written is not None and isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
-            self._futile.learn(action, written)
+            self._futile.learn(action.observed, partial(child_digest, action), written=written)
         return Done(action=action, written=written)
 
     async def _write(self, action: Action, observed: Observed) -> JsonObject | None:

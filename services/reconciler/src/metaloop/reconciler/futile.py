@@ -1,54 +1,67 @@
 """Remembers which writes changed nothing, so that they are not done again in each sync.
 
-Some API servers keep something else than what they were told (an admission webhook rewrites an image): then a child differs from what is desired for ever, and
-writing it again changes nothing. Nothing but CPU and requests depends on this memory: without it, each such write is done once more.
+Some API servers keep something else than what they were told (an admission webhook rewrites an image, a schema drops a field of the status): then an object
+differs from what is desired for ever, and writing it again changes nothing. Nothing but CPU and requests depends on this memory: without it, each such write is
+done once more.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 from metaloop.common.json import JsonObject, dumps_sorted
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.model import ApplyChild, RecreateChild, UpdateChild
 
 _CAPACITY: Final = 50_000
+_DIGEST_BYTES: Final = 16
 _MOVING: Final = frozenset({"resourceVersion", "managedFields"})
 
-Repeatable = UpdateChild | ApplyChild | RecreateChild
+Digest: TypeAlias = Callable[[], bytes]
+"""Makes what tells a write from others to the same object: dear, and hardly ever asked for."""
+Repeatable: TypeAlias = UpdateChild | ApplyChild | RecreateChild
 """Writes to a child that is there."""
 
 
 class FutileWrites:
-    """The last futile write to each child, by its UID; all are forgotten at once when there are too many."""
+    """The last futile write to each object, by its UID; all are forgotten at once when there are too many.
+
+    Both methods are told what a write was made of: the object `before` it, None where nobody knows.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[str, bytes] = {}
 
-    def has(self, action: Repeatable) -> bool:
-        """Whether this very write changed nothing when it was done before, to a child that has changed since in nothing but its status."""
-        known = self._digests.get(_uid(action))
-        return known is not None and known == _digest(action)
+    def has(self, before: JsonObject | None, digest: Digest) -> bool:
+        """Whether the write of this digest changed nothing when it was done before; none is made of objects that no futile write is known of."""
+        if before is None or not self._digests:
+            return False
+        known = self._digests.get(unstructured.uid(before))
+        return known is not None and known == digest()
 
-    def learn(self, action: Repeatable, written: JsonObject) -> None:
-        """Notes what came of a write: `written` is the child as it then is."""
-        uid = _uid(action)
-        if action.observed is None or unstructured.resource_version(written) != unstructured.resource_version(action.observed):
+    def learn(self, before: JsonObject | None, digest: Digest, *, written: JsonObject) -> None:
+        """Notes what came of a write: `written` is the object as it then is."""
+        if before is None:
+            return
+        uid = unstructured.uid(before)
+        if unstructured.resource_version(written) != unstructured.resource_version(before):
             self._digests.pop(uid, None)
             return
         if len(self._digests) >= _CAPACITY:
             self._digests.clear()
-        self._digests[uid] = _digest(action)
+        self._digests[uid] = digest()
 
 
-def _uid(action: Repeatable) -> str:
-    return unstructured.uid(action.observed) if action.observed is not None else ""
-
-
-def _digest(action: Repeatable) -> bytes:
-    observed = action.observed or {}
-    digest = blake2b(dumps_sorted(_lasting(observed)), digest_size=16)
+def child_digest(action: Repeatable) -> bytes:
+    """Tells one write to a child from another: the same wish of a child that has changed in nothing but its status makes the same one."""
+    digest = blake2b(dumps_sorted(_lasting(action.observed or {})), digest_size=_DIGEST_BYTES)
     digest.update(dumps_sorted(_lasting(action.obj)))
     return digest.digest()
+
+
+def parent_digest(wanted: JsonObject, subresource: str) -> bytes:
+    """Tells one write to a parent, or to its subresource, from another: the resourceVersion in it says to what it was done."""
+    return blake2b(dumps_sorted(wanted), digest_size=_DIGEST_BYTES, key=subresource.encode()).digest()
 
 
 def _lasting(obj: JsonObject) -> JsonObject:

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
+from functools import partial
 from typing import Final, TypeAlias
 
 from metaloop.common.errors import Conflict
-from metaloop.common.json import JsonObject, dumps_sorted
+from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.report import Write
 from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.futile import FutileWrites, parent_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
 
 _RETRIES: Final = 4
-_CAPACITY: Final = 50_000
 
 Edit: TypeAlias = Callable[[JsonObject], JsonObject | None]
 """The parent as it ought to be, made of the parent as it is; None where it is as it ought to be."""
@@ -33,8 +33,7 @@ class ParentWriter:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._futile: dict[str, bytes] = {}
-        """By UID, the last write that changed nothing: a status with fields that its schema drops differs from the stored one for ever."""
+        self._futile = FutileWrites()
 
     async def edit(self, observed: Observed, edit: Edit, *, lease: LeaseGuard, subresource: str = "") -> Edited:
         """Makes of the parent, or of its subresource, what `edit` does.
@@ -44,7 +43,7 @@ class ParentWriter:
         parent = observed.parent
         for retries_left in reversed(range(_RETRIES + 1)):
             wanted = edit(parent)
-            if wanted is None or self._futile.get(observed.uid) == _digest(wanted, subresource):
+            if wanted is None or self._futile.has(wanted, partial(parent_digest, wanted, subresource)):
                 return Edited(parent=parent)
             lease.check()
             try:
@@ -53,7 +52,7 @@ class ParentWriter:
                 if not retries_left:
                     raise
             else:
-                self._learn(observed.uid, wanted, written, subresource)
+                self._futile.learn(wanted, partial(parent_digest, wanted, subresource), written=written)
                 return _edited(observed, written)
             live = await self._live(observed)
             if live is None:
@@ -61,25 +60,12 @@ class ParentWriter:
             parent = live
         return Edited(parent=parent)
 
-    def _learn(self, uid: str, wanted: JsonObject, written: JsonObject, subresource: str) -> None:
-        if unstructured.resource_version(written) != unstructured.resource_version(wanted):
-            self._futile.pop(uid, None)
-            return
-        if len(self._futile) >= _CAPACITY:
-            self._futile.clear()
-        self._futile[uid] = _digest(wanted, subresource)
-
     async def _live(self, observed: Observed) -> JsonObject | None:
         try:
             live = await self._api.get(observed.info, observed.namespace, observed.name)
         except NotFound:
             return None
         return live if unstructured.uid(live) == observed.uid else None
-
-
-def _digest(wanted: JsonObject, subresource: str) -> bytes:
-    """Tells a write from another: the resourceVersion in it says to what it was done."""
-    return blake2b(dumps_sorted(wanted), digest_size=16, key=subresource.encode()).digest()
 
 
 def _edited(observed: Observed, written: JsonObject) -> Edited:
