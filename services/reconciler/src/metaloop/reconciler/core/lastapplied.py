@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
-from metaloop.common.json import JSONDecodeError, JsonObject, dumps_sorted, is_object, loads
+from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references, reference_to
 from metaloop.reconciler.core.equality import same
-from metaloop.reconciler.core.gojson import go_json
+from metaloop.reconciler.core.gojson import escaped_json, go_json
 from metaloop.reconciler.core.merge import NEVER, merge_objects
 from metaloop.reconciler.core.schema import PLAIN, Schema
 from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers, without_echo, without_system_fields
@@ -89,18 +89,11 @@ def _keeping_maps(desired: JsonObject, last: JsonObject) -> JsonObject:
 def _wish_and_text(desired: JsonObject) -> tuple[JsonObject, str]:
     """What to apply, and the annotation's text of it: as Go's encoder writes it, which escapes what could end an HTML script."""
     wish = without_echo(desired)
-    text = _encoded(wish)
+    text = escaped_json(_remembered(wish))
     if not _MAYBE_FLOAT.search(text):
         return wish, text
     whole = with_whole_numbers(wish)
     return (whole, go_json(_remembered(whole))) if is_object(whole) else (wish, text)
-
-
-def _encoded(wish: JsonObject) -> str:
-    text = dumps_sorted(_remembered(wish)).decode()
-    for char, escape in _GO_ESCAPES:
-        text = text.replace(char, escape)
-    return text
 
 
 def _remembered(wish: JsonObject) -> JsonObject:
@@ -109,7 +102,6 @@ def _remembered(wish: JsonObject) -> JsonObject:
 
 _MAYBE_FLOAT: Final = re.compile(r"[:,\[]-?\d+(?:\.\d|[eE])")
 """Where a number with a fraction or an exponent may stand; a text that looks the same only costs a second look."""
-_GO_ESCAPES: Final = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 
 
 def _stored(observed: JsonObject) -> str:
