@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
@@ -50,7 +50,7 @@ class HookCaller:
     async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: Slot) -> list[Answer]:
         """What the sync hook, or the finalize hook at its time, answers for each of a parent's revisions, asked at once; the slot is lent meanwhile."""
         callee = self._callees.of(observed.controller.raw)[hook_to_ask(observed).name]
-        bodies = {each.name: sync_request(replace(observed, parent=each.parent), shown, asked=callee.asked) for each in live}
+        bodies = {each.name: sync_request(observed.with_parent(each.parent), shown, asked=callee.asked) for each in live}
         answers = await self._answered(callee, bodies, observed, slot=slot)
         return [sync_answer(body, is_strict=callee.hook.strict, wording=callee.asked.wording) for body in answers]
 

@@ -117,7 +117,7 @@ class Syncer:
         if observed is None or not is_ours(observed):
             return
         flavour = flavour_of(observed.controller.id)
-        observed = replace(observed, selector=flavour.selector(observed))
+        observed = observed.with_selector(flavour.selector(observed))
         how = await self.strategies.of(observed)
         children = await self._claimed(flavour.claims(observed), observed, turn)
         revisions = await self._revisions(observed, turn)
@@ -163,7 +163,7 @@ class Syncer:
             return with_finalizer(parent, controller, is_selected=observed.is_selected)
 
         edited = await self._edited("Finalizer", edit, observed, turn)
-        return replace(observed, parent=edited) if edited is not None else None
+        return observed.with_parent(edited) if edited is not None else None
 
     async def _claimed(self, claims: Claims, observed: Observed, turn: Turn) -> tuple[ChildGroup, ...]:
         """The parent's children, adopted ones as the API server returned them."""
@@ -237,7 +237,7 @@ class Syncer:
             if parent is None:
                 break
             try:
-                parent = await self._edited(edit.name, edit.make, replace(observed, parent=parent), turn, subresource=edit.subresource)
+                parent = await self._edited(edit.name, edit.make, observed.with_parent(parent), turn, subresource=edit.subresource)
             except LeaseLost:
                 raise
             except MetaloopError as error:

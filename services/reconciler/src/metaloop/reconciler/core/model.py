@@ -1,7 +1,7 @@
 """The values of the pipeline: `Observed`, `Desired`, `Action`, `Plan`, `Outcome`."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from metaloop.common.api.composite import CompositeController
@@ -69,6 +69,26 @@ class Observed:
     def has_finalizer(self) -> bool:
         """Whether the parent has our finalizer."""
         return self.controller.finalizer in unstructured.finalizers(self.parent)
+
+    def with_parent(self, parent: JsonObject) -> "Observed":
+        """The same around another `parent`; itself where that is the very parent that it has, as it nearly always is."""
+        return self if parent is self.parent else replace(self, parent=parent)
+
+    def with_selector(self, selector: Selector | None) -> "Observed":
+        """The same with a `selector`: made of its parts, as each sync needs it and `replace` takes twice the time."""
+        if selector is self.selector:
+            return self
+        return Observed(
+            controller=self.controller,
+            info=self.info,
+            parent=self.parent,
+            groups=self.groups,
+            is_selected=self.is_selected,
+            selector=selector,
+            revisions=self.revisions,
+            related=self.related,
+            managed=self.managed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
