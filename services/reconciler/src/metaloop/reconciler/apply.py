@@ -35,6 +35,7 @@ from metaloop.reconciler.futile import FutileWrites, child_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
 from metaloop.reconciler.recreate import Recreation
 from metaloop.reconciler.serverside import ServerSide
+from metaloop.reconciler.writes import replaced, write_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,11 @@ class Effects:
     @property
     def writes(self) -> list[Write]:
         """What the API server acknowledged, or may have executed."""
-        acknowledged = [write_of(done.action, done.written) for done in self.done if done.written is not None]
+        acknowledged = [
+            write_of(done.action.info, done.written, is_deletion=isinstance(done.action, DeleteChild))
+            for done in self.done
+            if done.written is not None
+        ]
         return [*acknowledged, *(failure.uncertain for failure in self.failures if failure.uncertain is not None)]
 
     @property
@@ -72,17 +77,6 @@ def _as_watched(obj: JsonObject) -> JsonObject:
     """`obj` as the watcher would have shown it."""
     metadata = {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def write_of(action: Action, written: JsonObject) -> Write:
-    """What the watcher has to see before it shows this parent's world again."""
-    return Write(
-        resource=action.info.id,
-        namespace=unstructured.namespace(written),
-        name=unstructured.name(written),
-        uid=unstructured.uid(written),
-        resource_version="" if isinstance(action, DeleteChild) else unstructured.resource_version(written),
-    )
 
 
 def _uncertain(action: Action) -> Write:
@@ -173,7 +167,7 @@ class Applier:
             case ApplyChild() | RecreateChild(is_applied=True):
                 return await self._server_side.update(action, observed.parent)
             case UpdateChild() | RecreateChild() | Adopt():
-                return await self._replace(action)
+                return await replaced(self._api, action.info, action.obj)
             case Release():
                 return await self._release(action)
             case DeleteChild():
@@ -197,12 +191,6 @@ class Applier:
         except NotFound:
             return Conflict("it was there, and is gone again")
         return why_taken(live, wanted=action.obj, observed=observed)
-
-    async def _replace(self, action: UpdateChild | RecreateChild | Adopt) -> JsonObject:
-        try:
-            return await self._api.replace(action.info, action.obj)
-        except NotFound as error:
-            raise Conflict("it was deleted meanwhile") from error
 
     async def _release(self, action: Release) -> JsonObject | None:
         try:

@@ -13,6 +13,7 @@ from metaloop.common.report import Write
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.futile import FutileWrites, parent_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.writes import write_of
 
 _RETRIES: Final = 4
 
@@ -71,11 +72,4 @@ class ParentWriter:
 def _edited(observed: Observed, written: JsonObject) -> Edited:
     # The last finalizer of an object that is being deleted takes the object with it.
     is_gone = unstructured.is_deleting(written) and not unstructured.finalizers(written)
-    write = Write(
-        resource=observed.info.id,
-        namespace=observed.namespace,
-        name=observed.name,
-        uid=observed.uid,
-        resource_version="" if is_gone else unstructured.resource_version(written),
-    )
-    return Edited(parent=None if is_gone else written, write=write)
+    return Edited(parent=None if is_gone else written, write=write_of(observed.info, written, is_deletion=is_gone))

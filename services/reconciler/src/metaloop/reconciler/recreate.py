@@ -20,6 +20,7 @@ from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.model import DeleteChild, RecreateChild
 from metaloop.reconciler.ports import Api
 from metaloop.reconciler.serverside import DRY_RUN, ServerSide
+from metaloop.reconciler.writes import deleted
 
 _NO_REFUSALS: Final = ("exceeded quota", "already allocated", "does not support dry run")
 _COMPARED_NOT: Final = frozenset({"managedFields", "resourceVersion", "generation"})
@@ -53,15 +54,9 @@ class Recreation:
 
         Raises Refused, with the child untouched, where its successor could not be created, and Conflict where it isn't the one of this version any more.
         """
-        obj = action.obj
         if action.successor is not None:
             await self._refuse_if_never_possible(action.info, action.successor)
-        space, name, uid = unstructured.namespace(obj), unstructured.name(obj), unstructured.uid(obj)
-        try:
-            await self.api.delete(action.info, space, name, uid=uid, resource_version=resource_version)
-        except NotFound:
-            return None
-        return obj
+        return await deleted(self.api, action.info, action.obj, resource_version=resource_version)
 
     async def _tried(self, action: RecreateChild) -> JsonObject:
         if action.is_applied:

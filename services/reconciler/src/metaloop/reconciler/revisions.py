@@ -14,6 +14,7 @@ from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, U
 from metaloop.reconciler.core.revision import RevisionAction
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.writes import deleted, replaced, write_of
 
 
 class RevisionWriter:
@@ -32,16 +33,16 @@ class RevisionWriter:
                 verb = type(action).__name__.removesuffix("Child").lower()
                 raise WritesFailed([Failure(what=f"{verb} {unstructured.describe(action.obj)}", error=error)]) from error
             if written is not None:
-                yield _write_of(action, written)
+                yield write_of(action.info, written, is_deletion=isinstance(action, DeleteChild))
 
     async def _written(self, action: RevisionAction, observed: Observed) -> JsonObject | None:
         match action:
             case CreateChild():
                 return await self._create(action, observed)
             case UpdateChild():
-                return await self._replace(action)
+                return await replaced(self._api, action.info, action.obj)
             case DeleteChild():
-                return await self._delete(action)
+                return await deleted(self._api, action.info, action.obj)
             case _:
                 assert_never(action)
 
@@ -58,27 +59,3 @@ class RevisionWriter:
                 raise why_taken(holder, wanted=action.obj, observed=observed) from error
         version = {key: unstructured.metadata(holder)[key] for key in ("uid", "resourceVersion")}
         return await self._api.replace(action.info, {**action.obj, "metadata": {**unstructured.metadata(action.obj), **version}})
-
-    async def _replace(self, action: UpdateChild) -> JsonObject:
-        try:
-            return await self._api.replace(action.info, action.obj)
-        except NotFound as error:
-            raise Conflict("it was deleted meanwhile") from error
-
-    async def _delete(self, action: DeleteChild) -> JsonObject | None:
-        obj = action.obj
-        try:
-            await self._api.delete(action.info, unstructured.namespace(obj), unstructured.name(obj), uid=unstructured.uid(obj))
-        except NotFound:
-            return None
-        return obj
-
-
-def _write_of(action: RevisionAction, written: JsonObject) -> Write:
-    return Write(
-        resource=action.info.id,
-        namespace=unstructured.namespace(written),
-        name=unstructured.name(written),
-        uid=unstructured.uid(written),
-        resource_version="" if isinstance(action, DeleteChild) else unstructured.resource_version(written),
-    )
