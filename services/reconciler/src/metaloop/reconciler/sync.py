@@ -135,9 +135,7 @@ class Syncer:
 
     async def _pause_told(self, observed: Observed, turn: Turn) -> None:
         """Says once that a parent is paused; where all parents of its controller are, that is said on the controller."""
-        if not is_paused(observed.parent) or not is_ours(observed):
-            return
-        if says_paused(observed.parent):
+        if not is_paused(observed.parent) or not is_ours(observed) or says_paused(observed.parent):
             return
         may_be_written = has_room_for_it(observed) and self.pauses.has_room(observed.info.id)
         if (may_be_written and await self._pause_written(observed, turn)) or self.pauses.is_news(observed.uid):

@@ -30,11 +30,11 @@ def has_room_for_it(observed: Observed) -> bool:
 
 def with_pause(parent: JsonObject, *, at: str) -> JsonObject | None:
     """`parent` with a status that says that it is paused, since `at`; None where its status says so already."""
+    if says_paused(parent):
+        return None
     status = unstructured.child_object(parent, "status")
     conditions = status.get("conditions")
     others = [each for each in conditions if not _is_ours(each)] if isinstance(conditions, list) else []
-    if says_paused(parent):
-        return None
     condition: JsonObject = {
         "type": CONDITION,
         "status": "True",
