@@ -44,6 +44,12 @@ async def test_a_refusal_comes_as_it_was_given(bus: Bus):
         assert await claim(bus, SHARD, REQUEST) == Busy(retry_seconds=0.5)
 
 
+async def test_a_reply_that_cannot_be_read_fails(bus: Bus):
+    async with serving_claims(bus, SHARD, handler=lambda _: b'{"state":"unheard of"}'):
+        with pytest.raises(Unavailable, match="can't be read"):
+            await claim(bus, SHARD, REQUEST)
+
+
 async def test_a_claim_without_a_watcher_fails(bus: Bus):
     with pytest.raises(Unavailable):
         await claim(bus, SHARD, REQUEST)

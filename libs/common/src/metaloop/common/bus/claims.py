@@ -1,40 +1,24 @@
 """A worker asks for a lease and an observation, the watcher answers."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
-from metaloop.common.bus.connect import Bus, Message
+from metaloop.common.bus.connect import Bus
 from metaloop.common.bus.messages import ClaimRequest, claim_subject
-from metaloop.common.bus.parts import LargeReplies, whole
-from metaloop.common.errors import Unavailable
+from metaloop.common.bus.parts import ask, replying
 from metaloop.common.observation import ClaimReply, Granted, reply_from_bytes
 
 ClaimHandler: TypeAlias = Callable[[ClaimRequest], bytes]
 
-_TIMEOUT_SECONDS = 2.0
 
-
-@asynccontextmanager
-async def serving_claims(bus: Bus, shard: str, *, handler: ClaimHandler) -> AsyncIterator[None]:
+def serving_claims(bus: Bus, shard: str, *, handler: ClaimHandler) -> AbstractAsyncContextManager[None]:
     """Answers the claims of a shard with what `handler` returns, of any size, for the length of the block."""
-    replies = LargeReplies(bus)
-
-    async def answer(message: Message) -> None:
-        body = handler(ClaimRequest.from_bytes(message.data))
-        await bus.publish(message.reply, replies.fit(body))
-
-    async with replies.serving(), bus.listening(claim_subject(shard), answer):
-        yield
+    return replying(bus, claim_subject(shard), lambda wire: handler(ClaimRequest.from_bytes(wire)))
 
 
 async def claim(bus: Bus, shard: str, request: ClaimRequest) -> ClaimReply:
     """The watcher's reply; `Unavailable` where no watcher answered in time."""
-    answer = await bus.request(claim_subject(shard), request.to_bytes(), timeout_seconds=_TIMEOUT_SECONDS)
-    wire = await whole(bus, answer)
-    try:
-        reply = reply_from_bytes(wire)
-    except (ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"a claim reply that can't be read: {error!r}") from error
+    reply = await ask(bus, claim_subject(shard), request.to_bytes(), read=reply_from_bytes)
     return replace(reply, shard=shard) if isinstance(reply, Granted) else reply

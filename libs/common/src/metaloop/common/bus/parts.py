@@ -1,15 +1,20 @@
-"""Replies larger than a message may be: the asker pulls them part by part.
+"""Requests whose replies may be larger than a message: the asker pulls such a one part by part.
 
 The answer to the request is then a ticket, which says where the parts are asked for and how many there are. Pulling, rather than
 sending all parts at once, keeps a large observation from crowding everything else out of both sides' buffers.
 """
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from metaloop.common.bus.connect import Bus, Message
+from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
+
+Reply = TypeVar("Reply")
 
 _MARK = b"\x00parts"
 """What a ticket begins with, and JSON never does."""
@@ -17,6 +22,29 @@ _PART_BYTES = 512 * 1024
 _HEADROOM_BYTES = 4096
 _KEEP_SECONDS = 15.0
 _TIMEOUT_SECONDS = 2.0
+"""For a reply, and for each part of one."""
+
+
+@asynccontextmanager
+async def replying(bus: Bus, subject: str, handler: Callable[[bytes], bytes]) -> AsyncIterator[None]:
+    """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block."""
+    replies = LargeReplies(bus)
+
+    async def answer(message: Message) -> None:
+        await bus.publish(message.reply, replies.fit(handler(message.data)))
+
+    async with replies.serving(), bus.listening(subject, answer):
+        yield
+
+
+async def ask(bus: Bus, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
+    """What `read` makes of the whole reply to `request`; `Unavailable` where nobody answered in time, or it can't be read."""
+    answer = await bus.request(subject, request, timeout_seconds=_TIMEOUT_SECONDS)
+    wire = await _whole(bus, answer) if answer.startswith(_MARK) else answer
+    try:
+        return read(wire)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unavailable(f"a reply from {subject} that can't be read: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +101,8 @@ class LargeReplies:
             del self._kept[token]
 
 
-async def whole(bus: Bus, answer: bytes) -> bytes:
-    """The whole of a reply that came as `answer`; `Unavailable` where its parts can't be had."""
-    if not answer.startswith(_MARK):
-        return answer
+async def _whole(bus: Bus, answer: bytes) -> bytes:
+    """The whole of a reply whose ticket came as `answer`; `Unavailable` where its parts can't be had."""
     ticket = Ticket.from_bytes(answer)
     parts = [await bus.request(f"{ticket.subject}.{number}", b"", timeout_seconds=_TIMEOUT_SECONDS) for number in range(ticket.parts)]
     return b"".join(parts)
