@@ -4,10 +4,10 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
@@ -197,7 +197,7 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         yield
 
 
-def _leading(reign: Reign, kube: KubeClient, settings: WatcherSettings):  # noqa: ANN202 - a coroutine function without arguments
+def _leading(reign: Reign, kube: KubeClient, settings: WatcherSettings) -> Callable[[], Coroutine[Any, Any, None]]:
     """What runs the reign: for ever, or whenever an election is won."""
     if not settings.leader_election:
         return reign.run
