@@ -14,8 +14,9 @@ PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3
 export UV_PYTHON_DOWNLOADS := never
 export PIP_ROOT_USER_ACTION := ignore
 
-# What a run of the tests needs of the control plane's programs is found or fetched once, by the first test that asks for it.
+# What a run of the tests needs of the control plane's programs is found or fetched once: by the first test that asks for it, or before all of them.
 PYTEST := $(BIN)/python -m pytest
+ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test lint format types unit e2e bench chaos images lock ci clean
@@ -50,15 +51,15 @@ unit: setup ## Run the core and stage tests
 
 e2e: setup ## Run the end-to-end tests, against a real control plane
 	@# What fails beside six hundred others is run once more by itself: both results are printed, and a test that needed it is to be mended.
-	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"; export KUBEBUILDER_ASSETS; \
+	export $(ASSETS); \
 	$(PYTEST) -m "e2e and not chaos" || { echo "e2e: what failed, once more by itself"; $(PYTEST) -m "e2e and not chaos" --last-failed --last-failed-no-failures none; }
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
-	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(PYTEST) -m chaos
-	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(BIN)/python -m bench.chaos
+	$(ASSETS) $(PYTEST) -m chaos
+	$(ASSETS) $(BIN)/python -m bench.chaos
 
 bench: setup ## Measure the whole system, and print each figure beside its bound
-	KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)" $(BIN)/python -m bench
+	$(ASSETS) $(BIN)/python -m bench
 
 images: ## Build the image of the services, metaloop:dev; BASE=… names another Python image
 	docker build --file deploy/Dockerfile --tag metaloop:dev $(if $(BASE),--build-arg PYTHON=$(BASE)) .
