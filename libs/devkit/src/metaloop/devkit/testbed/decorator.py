@@ -82,17 +82,11 @@ class Decorator:
 
     async def called(self, times: int, hook: str = "sync", *, of: str = "") -> None:
         """Raises AssertionError until a hook was called so often."""
-        seen = len(self.calls(hook, of=of))
-        expect(seen >= times, f"the {hook} hook was called {seen} times, not yet {times}")
+        await self.story.lab.webhook.called(times, self._hook_name(hook), parent=of)
 
     def no_more_than(self, times: int, hook: str = "sync", *, of: str = "") -> Callable[[], Awaitable[None]]:
         """A check that a hook was not called more often than that."""
-
-        async def check() -> None:
-            seen = len(self.calls(hook, of=of))
-            expect(seen <= times, f"the {hook} hook was called {seen} times, more than {times}")
-
-        return check
+        return self.story.lab.webhook.no_more_than(times, self._hook_name(hook), parent=of)
 
     async def attached(self, texts: Mapping[str, str]) -> None:
         """Raises AssertionError until what it attached in the story's namespace are these ConfigMaps, with these texts."""

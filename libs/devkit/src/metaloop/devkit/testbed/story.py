@@ -188,17 +188,11 @@ class Story:
 
     async def called(self, times: int, hook: str = "sync", *, parent: str = "") -> None:
         """Raises AssertionError until a hook was called so often."""
-        seen = len(self.calls(hook, parent=parent))
-        expect(seen >= times, f"the {hook} hook was called {seen} times, not yet {times}")
+        await self.lab.webhook.called(times, self._hook_name(hook), parent=parent)
 
     def no_more_than(self, times: int, hook: str = "sync", *, parent: str = "") -> Callable[[], Awaitable[None]]:
         """A check that a hook was not called more often than that."""
-
-        async def check() -> None:
-            seen = len(self.calls(hook, parent=parent))
-            expect(seen <= times, f"the {hook} hook was called {seen} times, more than {times}")
-
-        return check
+        return self.lab.webhook.no_more_than(times, self._hook_name(hook), parent=parent)
 
     def writes_since(self, mark: int) -> list[str]:
         """What the services wrote into the story's namespace since a mark, as the API server has it: `update pods/x`."""

@@ -15,6 +15,7 @@ from aiohttp import web
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
 from metaloop.devkit.ports import LOOPBACK
+from metaloop.devkit.testbed.eventually import expect
 
 # A call whose caller died counts as dead once its connection is gone; we may read of the new call before we read of that end.
 _GRACE_SECONDS = 0.02
@@ -93,7 +94,7 @@ class Webhook:
         """A webhook that answers for as long as the block lasts."""
         webhook = Webhook()
         app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/{hook}", webhook._called)
+        app.router.add_post("/{hook}", webhook._answered)
         # Cancelled when the caller hangs up, so that a call does not outlive who wants its answer.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
@@ -118,7 +119,21 @@ class Webhook:
         """All calls of a hook so far, in their order, or those about one parent."""
         return [call for call in self._calls[hook] if not parent or call.parent_name == parent]
 
-    async def _called(self, request: web.Request) -> web.Response:
+    async def called(self, times: int, hook: str, *, parent: str = "") -> None:
+        """Raises AssertionError until a hook was called so often."""
+        seen = len(self.calls(hook, parent=parent))
+        expect(seen >= times, f"the hook {hook} was called {seen} times, not yet {times}")
+
+    def no_more_than(self, times: int, hook: str, *, parent: str = "") -> Callable[[], Awaitable[None]]:
+        """A check that a hook was not called more often than that."""
+
+        async def check() -> None:
+            seen = len(self.calls(hook, parent=parent))
+            expect(seen <= times, f"the hook {hook} was called {seen} times, more than {times}")
+
+        return check
+
+    async def _answered(self, request: web.Request) -> web.Response:
         hook = request.match_info["hook"]
         behaviour = self._behaviours.get(hook)
         if behaviour is None:
