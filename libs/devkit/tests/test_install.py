@@ -11,11 +11,10 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import APPLY_PATCH, KubeClient
 from metaloop.common.objects.unstructured import child_object, resource_version
 from metaloop.devkit import install, manifests
-from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.errors import ClusterUnreachable
 from metaloop.devkit.ports import LOOPBACK, free_port
-from metaloop.devkit.workdir import run_folder
+from metaloop.devkit.testbed.plane import bare_plane
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -25,9 +24,8 @@ DECORATORS = "decoratorcontrollers.metacontroller.k8s.io"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane() -> AsyncIterator[ControlPlane]:
-    with run_folder() as folder:
-        async with ControlPlane.start(await ensure(), folder) as plane:
-            yield plane
+    async with bare_plane() as plane:
+        yield plane
 
 
 @pytest_asyncio.fixture(loop_scope="module")

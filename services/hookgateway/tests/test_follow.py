@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -16,32 +16,21 @@ from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import Forbidden
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.account import Account, rule
-from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.builtin import SECRETS
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.workdir import run_folder
+from metaloop.devkit.testbed.plane import bare_plane
 from metaloop.hookgateway.core.connection import Referent
 from metaloop.hookgateway.follow import following
 
 pytestmark = pytest.mark.e2e
 
-SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
-CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
-NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
-
-
-@pytest.fixture(scope="module")
-def workdir() -> Iterator[Path]:
-    with run_folder() as folder:
-        yield folder
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane.start(await ensure(), workdir) as plane:
+async def plane() -> AsyncIterator[ControlPlane]:
+    async with bare_plane() as plane:
         yield plane
 
 

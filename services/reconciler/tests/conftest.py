@@ -1,11 +1,10 @@
 """Makes the builders and fakes beside this file importable by the tests, and a real API server where a test asks for one."""
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from time import monotonic
 
-import pytest
 import pytest_asyncio
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -16,27 +15,17 @@ from worlds import THINGS
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
-from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.cluster import NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_parent
-from metaloop.devkit.workdir import run_folder
+from metaloop.devkit.testbed.plane import bare_plane
 from metaloop.reconciler.schemas import Schemas
-
-NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
-
-
-@pytest.fixture(scope="session")
-def workdir() -> Iterator[Path]:
-    with run_folder() as folder:
-        yield folder
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
+async def plane() -> AsyncIterator[ControlPlane]:
     """A control plane that serves Things, from the first test that asks for it to the end of the session."""
-    async with ControlPlane.start(await ensure(), workdir) as plane, Cluster.connect(plane) as cluster:
+    async with bare_plane() as plane, Cluster.connect(plane) as cluster:
         await install_parent(cluster, THINGS)
         yield plane
 

@@ -1,34 +1,23 @@
 """A real control plane for the tests of this folder that need one, and a namespace of its own for each of them."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy
-from metaloop.devkit.testbed.cluster import COMPOSITES, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_crds
-from metaloop.devkit.workdir import run_folder
+from metaloop.devkit.testbed.plane import bare_plane
 
 from .scenes import Heard, Scene, watcher_of
 
-NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
-
-
-@pytest.fixture(scope="session")
-def workdir() -> Iterator[Path]:
-    with run_folder() as folder:
-        yield folder
-
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane.start(await ensure(), workdir) as plane, Cluster.connect(plane) as cluster:
+async def plane() -> AsyncIterator[ControlPlane]:
+    async with bare_plane() as plane, Cluster.connect(plane) as cluster:
         await install_crds(cluster)
         yield plane
 

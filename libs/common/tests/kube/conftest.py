@@ -1,7 +1,7 @@
 """A real control plane for the tests of this folder, and a namespace of its own for each of them."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -12,24 +12,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from scripted_server import ScriptedServer, kubeconfig_bytes, scripted_server
 
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import name
-from metaloop.devkit.assets import ensure
 from metaloop.devkit.controlplane import ControlPlane
-from metaloop.devkit.workdir import run_folder
-
-NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
-
-
-@pytest.fixture(scope="session")
-def workdir() -> Iterator[Path]:
-    with run_folder() as folder:
-        yield folder
+from metaloop.devkit.testbed.cluster import NAMESPACES
+from metaloop.devkit.testbed.plane import bare_plane
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane(workdir: Path) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane.start(await ensure(), workdir) as plane:
+async def plane() -> AsyncIterator[ControlPlane]:
+    async with bare_plane() as plane:
         yield plane
 
 
