@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metaloop.devkit import probes
@@ -22,6 +22,9 @@ _SERVING_HOSTS = (LOOPBACK, "localhost", "kubernetes", "kubernetes.default", "ku
 # addresses, and must look like host and port.
 _ETCD_SOCKET = "etcd:2379"
 _ETCD_CLIENTS, _ETCD_PEERS = f"unix://{_ETCD_SOCKET}", "unix://etcd:2380"
+
+_FRONT_PROXY = "front-proxy"
+"""Who speaks to an aggregated API in the name of others, and what proves it."""
 
 # Who did what to which object, one line a request, when it is answered.
 _AUDIT_POLICY = """\
@@ -48,6 +51,8 @@ class ControlPlane:
     ca_path: Path
     audit_log: Path | None
     """One JSON event a line for each answered request, where it was asked for."""
+    site: "_Site" = field(repr=False)
+    """The files and command lines that it was started with."""
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
@@ -64,7 +69,9 @@ class ControlPlane:
         site.prepare()
         async with group() as daemons:
             etcd = await daemons.start(site.etcd())
-            apiserver, port = await start_on_free_port(daemons, lambda port: site.apiserver(port, flags=apiserver_flags))
+            apiserver, port = await start_on_free_port(
+                daemons, lambda port: site.apiserver(port, flags=(*site.audit_flags(), *apiserver_flags))
+            )
             site.write_kubeconfigs(port)
             controller_manager, _ = await start_on_free_port(daemons, site.controller_manager)
             yield ControlPlane(
@@ -76,7 +83,18 @@ class ControlPlane:
                 admin_token=site.admin_token,
                 ca_path=site.ca_path,
                 audit_log=audit_log,
+                site=site,
             )
+
+    @asynccontextmanager
+    async def aggregated(self) -> AsyncIterator["ControlPlane"]:
+        """The same with another API server in place of the first, for as long as the block lasts.
+
+        It has objects of its own, and believes the first one's word on who asks: so that may pass requests on to it.
+        """
+        async with group() as daemons:
+            apiserver, port = await start_on_free_port(daemons, self.site.aggregated_apiserver)
+            yield replace(self, apiserver=apiserver, server_url=_url(port), audit_log=None)
 
 
 class _Site:
@@ -87,6 +105,7 @@ class _Site:
         self._folder = folder
         self._audit_log = audit_log
         self._authority = Authority("metaloop-devkit")
+        self._front_proxies = Authority("metaloop-devkit-front-proxies")
         self.admin_token = secrets.token_urlsafe(24)
         self.ca_path = folder / "ca.crt"
 
@@ -94,6 +113,8 @@ class _Site:
         """Write the keys, certificates and policies that the programs read."""
         self.ca_path.write_bytes(self._authority.certificate_pem)
         self._authority.serving("kube-apiserver", hosts=_SERVING_HOSTS).write(self._folder / "serving")
+        self._front_proxies.client(_FRONT_PROXY).write(self._folder / _FRONT_PROXY)
+        self._front_proxy_ca.write_bytes(self._front_proxies.certificate_pem)
         signing_pair().write(self._folder / "service-accounts")
         self._secret("tokens.csv", f"{self.admin_token},{ADMIN},{ADMIN},{_ADMINS}\n")
         if self._audit_log:
@@ -129,6 +150,19 @@ class _Site:
             ready=probes.unix_accepts(self._folder / _ETCD_SOCKET),
         )
 
+    def aggregated_apiserver(self, port: int) -> Program:
+        """One that others pass requests on to, for objects in namespaces that only those others know."""
+        flags = (
+            "--etcd-prefix=/aggregated",
+            "--disable-admission-plugins=NamespaceLifecycle",
+            f"--requestheader-client-ca-file={self._front_proxy_ca}",
+            f"--requestheader-allowed-names={_FRONT_PROXY}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        )
+        return replace(self.apiserver(port, flags=flags), name="aggregated-apiserver")
+
     def apiserver(self, port: int, *, flags: Sequence[str]) -> Program:
         """RBAC, client certificates and tokens as in production; pods may be created without a service account's token."""
         return self._program(
@@ -149,7 +183,8 @@ class _Site:
             "--endpoint-reconciler-type=none",  # a loopback address is refused as an endpoint
             "--allow-privileged=true",
             "--profiling=false",
-            *self._audit_flags(),
+            f"--proxy-client-cert-file={self._folder / _FRONT_PROXY}.crt",
+            f"--proxy-client-key-file={self._folder / _FRONT_PROXY}.key",
             *flags,
             ready=probes.http_ok(f"{_url(port)}/readyz", ca=self.ca_path),
         )
@@ -171,7 +206,12 @@ class _Site:
             ready=probes.http_ok(f"{_url(port)}/healthz", ca=self.ca_path),
         )
 
-    def _audit_flags(self) -> tuple[str, ...]:
+    @property
+    def _front_proxy_ca(self) -> Path:
+        return self._folder / f"{_FRONT_PROXY}-ca.crt"
+
+    def audit_flags(self) -> tuple[str, ...]:
+        """What has an API server write its audit log, where there is to be one."""
         if self._audit_log is None:
             return ()
         return (f"--audit-policy-file={self._folder / 'audit-policy.yaml'}", f"--audit-log-path={self._audit_log.absolute()}")
