@@ -44,7 +44,8 @@ class Request:
     content_type: str = JSON
 
     def __str__(self) -> str:
-        return f"{self.method} {self.target}"
+        """Without the query: it differs from one try to the next, and people are told once of what fails in the same way again and again."""
+        return f"{self.method} {self.target.partition('?')[0]}"
 
 
 class Transport:
