@@ -1,8 +1,19 @@
 import pytest
+from scripted_server import ScriptedServer
 
-from metaloop.common.json import JsonObject, loads
+from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.discovery import Discovery, Served, aggregated, group_versions, merged, one_by_one, resource_list, retained
+from metaloop.common.kube.discovery import (
+    Discovery,
+    Served,
+    aggregated,
+    completed,
+    group_versions,
+    merged,
+    one_by_one,
+    resource_list,
+    retained,
+)
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.unstructured import uid
 from metaloop.devkit.testbed.eventually import eventually
@@ -12,6 +23,8 @@ CRDS = ResourceInfo(
 )
 DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
 METRICS = ResourceInfo(api_version="metrics.example.com/v1", resource="loads", kind="Load", namespaced=True)
+MISSING = frozenset({METRICS.api_version})
+NOTHING: JsonObject = {"kind": "APIGroupDiscoveryList", "items": []}
 
 
 def by_id(*infos: ResourceInfo) -> dict[ResourceId, ResourceInfo]:
@@ -62,6 +75,63 @@ def test_subresources_are_a_property_of_their_resource():
     }
 
     assert resource_list("apps/v1", answer) == (DEPLOYMENTS,)
+
+
+def test_what_serves_nothing_or_could_not_tell_is_not_known():
+    look = Served(versions={"apps/v1": (DEPLOYMENTS,), "metrics.example.com/v1": (METRICS,), "empty.example.com/v1": ()}, unknown=MISSING)
+
+    assert look.known == {"apps/v1"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(Served(versions={}), id="not found"),
+        pytest.param(Served(versions={"metrics.example.com/v1": ()}), id="empty"),
+        pytest.param(Served(versions={}, unknown=MISSING), id="failed"),
+    ],
+)
+def test_a_server_that_says_nothing_of_a_version_that_it_is_known_to_serve_could_not_tell(asked: Served):
+    listed = Served(versions={"apps/v1": (DEPLOYMENTS,), "metrics.example.com/v1": ()})
+
+    assert retained(by_id(METRICS), completed(listed, asked, behind=MISSING)) == by_id(METRICS, DEPLOYMENTS)
+
+
+async def test_a_version_that_others_are_known_to_serve_is_asked_itself_while_the_list_is_behind(scripted: ScriptedServer):
+    itself: JsonObject = {"kind": "APIResourceList", "resources": [{"name": "loads", "kind": "Load", "namespaced": True}]}
+    scripted.script = [_ok(NOTHING), _ok(_listed("Stale")), _ok(itself)]
+
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        discovery = Discovery(kube)
+        await discovery.refresh(announced=MISSING)
+
+    assert discovery.resources() == by_id(METRICS)
+    assert _paths(scripted) == [b"/api", b"/apis", b"/apis/metrics.example.com/v1"]
+
+
+async def test_a_version_that_the_list_tells_of_is_not_asked_itself(scripted: ScriptedServer):
+    scripted.script = [_ok(NOTHING), _ok(_listed("Current"))]
+
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        await Discovery(kube).refresh(announced=MISSING)
+
+    assert _paths(scripted) == [b"/api", b"/apis"]
+
+
+def _listed(freshness: str) -> JsonObject:
+    load: JsonObject = {"resource": METRICS.resource, "responseKind": {"kind": METRICS.kind}, "scope": "Namespaced"}
+    resources: list[JsonValue] = [load] if freshness == "Current" else []
+    versions: list[JsonValue] = [{"version": "v1", "freshness": freshness, "resources": resources}]
+    return {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": METRICS.group}, "versions": versions}]}
+
+
+def _paths(scripted: ScriptedServer) -> list[bytes]:
+    return [asked.split()[1] for asked in scripted.requests]
+
+
+def _ok(answer: JsonObject) -> bytes:
+    body = dumps(answer)
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 @pytest.mark.e2e

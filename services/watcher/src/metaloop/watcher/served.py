@@ -1,4 +1,8 @@
-"""What the API server serves, as far as we know: discovery, asked now and then, and CRDs, watched and so ahead of it."""
+"""What the API server serves, as far as we know: discovery, asked now and then, and what is watched and so ahead of it.
+
+CRD         says itself what is served for it
+APIService  says which version another API server serves: what that is, the version is asked itself, whatever discovery lists of it
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,6 +12,7 @@ from metaloop.common.errors import MetaloopError
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.watcher.core.apiservice import version_passed_on
 from metaloop.watcher.core.crd import resources_of
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.record import ObjectKey
@@ -26,9 +31,11 @@ class Served:
         self._discovery = discovery
         self._interval_seconds = interval_seconds
         self._on_change = on_change
-        """Called whenever `resources` may have changed."""
+        """Called whenever `resources` may have changed, or what was away is back."""
         self._of_crds: dict[ObjectKey, tuple[ResourceInfo, ...]] = {}
         """What each CRD has the API server serve. They are ahead of discovery, so they prevail."""
+        self._passed_on: dict[ObjectKey, str] = {}
+        """The version that each APIService has another API server answer for, where that is there."""
         self._resources: Mapping[ResourceId, ResourceInfo] = {}
         self._may_differ = asyncio.Event()
 
@@ -37,7 +44,7 @@ class Served:
         """Everything that is served; nothing before discovery worked for the first time."""
         return self._resources
 
-    def take(self, crd: Change) -> None:
+    def take_crd(self, crd: Change) -> None:
         """A CRD came, changed or went."""
         if crd.new is None:
             self._of_crds.pop(crd.key, None)
@@ -46,13 +53,24 @@ class Served:
         self._may_differ.set()
         self._combine()
 
+    def take_api_service(self, api_service: Change) -> None:
+        """An APIService came, changed or went, or the API server behind it did."""
+        before = self._passed_on.pop(api_service.key, "")
+        now = version_passed_on(api_service.new.parse()) if api_service.new is not None else ""
+        if now:
+            self._passed_on[api_service.key] = now
+        if now != before:
+            self._may_differ.set()
+        if now and not before:
+            self._on_change()
+
     async def run(self) -> None:
-        """Ask discovery for ever: at once when a CRD changes, and now and then for what is served without one."""
+        """Ask discovery for ever: at once when a CRD or an APIService changes, and now and then for what is served without one."""
         while True:
             self._may_differ.clear()
             pause_seconds = self._interval_seconds
             try:
-                await self._discovery.refresh()
+                await self._discovery.refresh(announced=frozenset(self._passed_on.values()))
             except (MetaloopError, OSError) as error:
                 log.warning("discovery.failed", **{fields.ERROR: str(error)})
                 pause_seconds = min(pause_seconds, _RETRY_SECONDS)

@@ -30,7 +30,9 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         default="", description="Serve only controllers whose labels match; kubectl's text form; empty: all."
     )
     discovery_interval_seconds: float = Field(
-        default=30.0, gt=0, description="How often to ask what the API server serves. Changes of CRDs are noticed at once, by a watch."
+        default=30.0,
+        gt=0,
+        description="How often to ask what the API server serves. CRDs and APIServices are watched: theirs is known at once.",
     )
     watch_inactivity_seconds: float = Field(
         default=70.0, gt=0, description="A watch that says nothing for so long, not even a bookmark (one a minute), is opened anew."

@@ -1,12 +1,12 @@
 """Keeps the running watches equal to the watches that the installed controllers want.
 
-Everything that may change what should run (a controller, a CRD, discovery, a watch that synced or failed) rings one bell; one task then compares
-what should run with what runs, and starts, replaces and stops the difference. So there is no order of arrival that it doesn't handle.
+Everything that may change what should run (a controller, a CRD, an APIService, discovery, a watch that synced or failed) rings one bell; one
+task then compares what should run with what runs, and starts, replaces and stops the difference. So there is no order of arrival that it doesn't handle.
 
 A controller is, at any time,
 
     unservable   its spec is wrong: reported on it; an older instance that served a former spec keeps running
-    waiting      a resource that it names isn't served (yet): reported; it starts as soon as the CRD appears
+    waiting      a resource that it names isn't served (yet): reported; it starts as soon as the CRD or APIService appears
     starting     its watches are not all synced yet
     running      events are routed to it, its parents are synced
 """
@@ -50,6 +50,8 @@ CRDS = ResourceInfo(
     has_status=True,
 )
 _OURS = (COMPOSITES, DECORATORS, CRDS)
+_API_SERVICES: Final = ResourceId("apiregistration.k8s.io/v1", "apiservices")
+"""Watched where they are served: not every API server passes requests on to others."""
 _PARSERS: Final[dict[str, Callable[[JsonObject], Controller]]] = {
     composite.KIND: composite.parse_composite,
     decorator.KIND: decorator.parse_decorator,
@@ -119,7 +121,9 @@ class Supervisor:
         if change.resource.kind in _PARSERS and change.resource in _OURS:
             self._take_controller(change)
         elif change.resource is CRDS:
-            self._served.take(change)
+            self._served.take_crd(change)
+        elif change.resource.id == _API_SERVICES:
+            self._served.take_api_service(change)
         self._router.take(change)
 
     def take_served(self) -> None:
@@ -261,7 +265,7 @@ class Supervisor:
             candidate = controller.candidate
             if candidate and any(is_another_kind(info, self._watched.get(info.id, info)) for info in candidate.resources):
                 self._stop(controller)
-        plan = difference((*self._needed(), *self._needed_for_related(), *_OURS), self._watched)
+        plan = difference((*self._needed_for_related(), *self._needed()), self._watched)
         for resource in plan.stop:
             self._watches.stop(resource)
             self._router.lose(resource)
@@ -272,6 +276,9 @@ class Supervisor:
         for controller in self._controllers.values():
             for instance in (controller.running, controller.candidate):
                 yield from instance.resources if instance else ()
+        if _API_SERVICES in self._served.resources:
+            yield self._served.resources[_API_SERVICES]
+        yield from _OURS
 
     def _needed_for_related(self) -> list[ResourceInfo]:
         """What parents follow, and what one did a moment ago, as far as it is served."""

@@ -32,6 +32,11 @@ class Served:
     unknown: frozenset[str] = field(default=frozenset())
     """These may serve more than `versions` says."""
 
+    @property
+    def known(self) -> frozenset[str]:
+        """The versions that were told about, and serve anything."""
+        return frozenset(version for version, infos in self.versions.items() if infos) - self.unknown
+
 
 class Discovery:
     """What is known of the API server's resources."""
@@ -41,9 +46,14 @@ class Discovery:
         self._resources: Resources = {}
         self._by_kind: Mapping[tuple[str, str], ResourceInfo] = {}
 
-    async def refresh(self) -> bool:
-        """Ask again, and say whether anything changed. Raises what KubeClient does if nothing could be learned; then all is kept."""
+    async def refresh(self, *, announced: frozenset[str] = frozenset()) -> bool:
+        """Ask again, and say whether anything changed. Raises what KubeClient does if nothing could be learned; then all is kept.
+
+        `announced` versions are known to be served by others than the API server itself, whose list may be up to a minute behind them.
+        """
         served = merged([await self._served(root) for root in ("/api", "/apis")])
+        if behind := announced - served.known:
+            served = completed(served, await one_by_one(self._kube, sorted(behind)), behind=behind)
         if served.unknown:
             log.warning("discovery.partial", **{fields.GROUP_VERSION: sorted(served.unknown)})
         resources = retained(self._resources, served)
@@ -80,6 +90,12 @@ def merged(looks: Iterable[Served]) -> Served:
         versions |= look.versions
         unknown |= look.unknown
     return Served(versions=versions, unknown=unknown)
+
+
+def completed(listed: Served, asked: Served, *, behind: frozenset[str]) -> Served:
+    """A list with what versions that it was `behind` of say themselves; a server that says nothing isn't itself yet, and could not tell."""
+    told = {version: infos for version, infos in asked.versions.items() if infos}
+    return Served(versions={**listed.versions, **told}, unknown=(listed.unknown | behind) - asked.known)
 
 
 def retained(before: Resources, served: Served) -> dict[ResourceId, ResourceInfo]:
