@@ -47,7 +47,7 @@ async def _run(options: ChaosOptions, *, late_seconds: float, standbys: int) -> 
         ):
             await install_parent(ground.cluster, THINGS)
             way = proxy.kubeconfig_path if late_seconds else None
-            async with ground.stack(kubeconfig=way, standbys=standbys, settings=_LED if standbys else None) as stack:
+            async with ground.stack(kubeconfig=way, watchers=({},) * (1 + standbys), settings=_LED if standbys else None) as stack:
                 proxy.watch_delay_seconds = late_seconds
                 story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="chaos")
                 await story.begin()

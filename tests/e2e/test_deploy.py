@@ -200,7 +200,7 @@ async def _deployed(ground: Ground, folder: Path) -> AsyncIterator[Stack]:
     }
     async with group() as daemons:
         running = {name: await _service(daemons, ground, name, {**shared, "PORT": str(port)}, folder) for name, port in ports.items()}
-        yield Stack(watcher=running["watcher"], hookgateway=running["hookgateway"], reconcilers=(running["reconciler"],))
+        yield Stack(watchers=(running["watcher"],), hookgateway=running["hookgateway"], reconcilers=(running["reconciler"],))
 
 
 async def _service(daemons: Group, ground: Ground, name: str, settings: Mapping[str, str], folder: Path) -> Service:

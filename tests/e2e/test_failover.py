@@ -28,7 +28,7 @@ async def story(assets: Path) -> AsyncIterator[Story]:
         async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
             await install_parent(ground.cluster, THINGS)
             settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
-            async with ground.stack(standbys=1, settings=settings) as stack:
+            async with ground.stack(watchers=({}, {}), settings=settings) as stack:
                 story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="failover")
                 await story.begin()
                 await story.controller(_slow_hook)
@@ -91,7 +91,7 @@ async def _settles(story: Story, parent: str, *, within_seconds: float) -> None:
 
 async def _leader(story: Story) -> Service:
     """The watcher that holds the Lease."""
-    watchers = (story.lab.stack.watcher, *story.lab.stack.standbys)
+    watchers = story.lab.stack.watchers
 
     async def look() -> Service:
         holder = await _holder(story)

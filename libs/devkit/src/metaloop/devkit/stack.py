@@ -74,16 +74,20 @@ class Service:
 class Stack:
     """The running services, each by its name."""
 
-    watcher: Service
+    watchers: tuple[Service, ...]
+    """Each of another share, or standing by for another."""
     hookgateway: Service
     reconcilers: tuple[Service, ...]
-    standbys: tuple[Service, ...] = ()
-    """Further watchers, of which one leads at a time."""
+
+    @property
+    def watcher(self) -> Service:
+        """The first watcher, mostly the only one."""
+        return self.watchers[0]
 
     @property
     def services(self) -> tuple[Service, ...]:
         """All services, in the order in which they take their ports."""
-        return (self.watcher, self.hookgateway, *self.reconcilers, *self.standbys)
+        return (self.watcher, self.hookgateway, *self.reconcilers, *self.watchers[1:])
 
     @staticmethod
     @asynccontextmanager
@@ -93,26 +97,32 @@ class Stack:
         nats_url: str,
         workdir: Path,
         reconcilers: int = 2,
-        standbys: int = 0,
+        watchers: Sequence[Mapping[str, str]] = ({},),
         settings: Mapping[str, str] | None = None,
         port_base: int | None = None,
     ) -> AsyncIterator["Stack"]:
         """All services serving, for as long as the block lasts.
 
-        `settings` are service settings by their names without prefix, for all services (`{"LOG_LEVEL": "debug"}`). From
-        `port_base` on, the watcher has the first port, hookgateway the next, then the reconcilers; else ports are free-picked.
+        `settings` are service settings by their names without prefix, for all services (`{"LOG_LEVEL": "debug"}`), and `watchers` those of one
+        watcher each (`{"SHARD": "1/2"}`). From `port_base` on, the first watcher has the first port, hookgateway the next, then the
+        reconcilers and the other watchers; else ports are free-picked.
         """
         workers = [f"reconciler-{index}" for index in range(reconcilers)]
-        names = ("watcher", "hookgateway", *workers, *(f"watcher-{index}" for index in range(1, standbys + 1)))
+        told = {f"watcher-{index}" if index else "watcher": each for index, each in enumerate(watchers)}
+        names = ("watcher", "hookgateway", *workers, *tuple(told)[1:])
         numbers = free_ports(len(names)) if port_base is None else range(port_base, port_base + len(names))
         ports = dict(zip(names, numbers, strict=True))
-        views = dict(zip(_watchers(names), free_ports(1 + standbys), strict=True))
+        views = dict(zip(told, free_ports(len(told)), strict=True))
         meeting_points = _meeting_points(kubeconfig, nats_url=nats_url, gateway_url=_url(ports["hookgateway"]))
         environment = {**meeting_points, **(settings or {})}
         folder = private_folder(workdir, "services")
         async with group() as daemons:
             programs = [
-                _program(name, folder, settings={**environment, "PORT": str(port), "DEBUG_PORT": str(views.get(name, 0))})
+                _program(
+                    name,
+                    folder,
+                    settings={**environment, **told.get(name, {}), "PORT": str(port), "DEBUG_PORT": str(views.get(name, 0))},
+                )
                 for name, port in ports.items()
             ]
             started = await daemons.start_all(programs)
@@ -124,9 +134,7 @@ class Stack:
                 )
                 for daemon in started
             )
-            yield Stack(
-                watcher=watcher, hookgateway=hookgateway, reconcilers=tuple(others[:reconcilers]), standbys=tuple(others[reconcilers:])
-            )
+            yield Stack(watchers=(watcher, *others[reconcilers:]), hookgateway=hookgateway, reconcilers=tuple(others[:reconcilers]))
 
 
 def _meeting_points(kubeconfig: Path, *, nats_url: str, gateway_url: str) -> dict[str, str]:
@@ -138,10 +146,6 @@ def _meeting_points(kubeconfig: Path, *, nats_url: str, gateway_url: str) -> dic
         "GATEWAY_URL": gateway_url,
         "GATEWAY_TOKEN": secrets.token_urlsafe(24),
     }
-
-
-def _watchers(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name.startswith("watcher")]
 
 
 def _program(name: str, folder: Path, *, settings: Mapping[str, str]) -> Program:

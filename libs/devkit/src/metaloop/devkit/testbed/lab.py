@@ -1,7 +1,7 @@
 """One whole Metaloop to look at: control plane with an audit log, NATS, the services, a webhook, and a client of the cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.manifests import crds
-from metaloop.devkit.stack import Stack
+from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.testbed.audit import AuditLog
 from metaloop.devkit.testbed.cluster import CRDS, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
@@ -53,7 +53,7 @@ class Ground:
         *,
         settings: Mapping[str, str] | None = None,
         reconcilers: int = 2,
-        standbys: int = 0,
+        watchers: Sequence[Mapping[str, str]] = ({},),
         kubeconfig: Path | None = None,
         nats_url: str = "",
     ) -> AsyncIterator[Stack]:
@@ -63,7 +63,7 @@ class Ground:
             nats_url=nats_url or self.broker.url,
             workdir=self.workdir,
             reconcilers=reconcilers,
-            standbys=standbys,
+            watchers=watchers,
             settings=settings,
         ) as stack:
             yield stack
@@ -94,10 +94,10 @@ class Lab:
         async with Ground.start(assets, workdir) as ground, Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
             yield Lab(ground=ground, stack=stack, webhook=webhook)
 
-    async def view(self, name: str) -> list[JsonObject]:
-        """What the watcher shows of its `queue`, `leases`, `cache`, `interests` or `controllers`."""
+    async def view(self, name: str, *, of: Service | None = None) -> list[JsonObject]:
+        """What a watcher, the first unless one is given, shows of its `queue`, `leases`, `cache`, `interests` or `controllers`."""
         async with httpx.AsyncClient(trust_env=False) as client:
-            return (await client.get(f"{self.stack.watcher.debug_url}/{name}")).json()
+            return (await client.get(f"{(of or self.stack.watcher).debug_url}/{name}")).json()
 
 
 async def install_crds(cluster: Cluster) -> None:

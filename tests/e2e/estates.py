@@ -1,0 +1,99 @@
+"""Controllers with some parents each in a cluster of their own, and watchers that share them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.devkit.stack import Service
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS
+from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
+from metaloop.devkit.testbed.webhook import Webhook
+from metaloop.devkit.workdir import run_folder
+
+PARENTS = ("p", "q", "r")
+"""What the parents of each controller are called."""
+
+_HOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estate:
+    """All the controllers, and the watchers that share them."""
+
+    lab: Lab
+    stories: tuple[Story, ...]
+
+    @property
+    def watchers(self) -> tuple[Service, ...]:
+        """One for each share."""
+        return self.lab.stack.watchers
+
+    @staticmethod
+    @asynccontextmanager
+    async def settle(
+        assets: Path, *, watchers: Sequence[Mapping[str, str]], names: Sequence[str], labels: Mapping[str, str]
+    ) -> AsyncIterator["Estate"]:
+        """Controllers of these names, all with these labels, at rest; no hook was ever asked about one parent twice at once."""
+        with run_folder() as folder:
+            async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook, ground.stack(watchers=watchers) as stack:
+                await install_parent(ground.cluster, THINGS)
+                lab = Lab(ground=ground, stack=stack, webhook=webhook)
+                estate = Estate(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
+                for story in estate.stories:
+                    await _begin(story, labels=labels)
+                await converge(estate.stories, text="first")
+                yield estate
+            assert [str(each) for each in webhook.overlaps] == []
+
+    async def share_of(self, watcher: Service) -> list[Story]:
+        """The stories whose controller a watcher serves."""
+        shown = {str(each["controller"]) for each in await self.lab.view("controllers", of=watcher)}
+        return [story for story in self.stories if f"CompositeController {story.name}" in shown]
+
+    async def children(self) -> set[str]:
+        """The UIDs of all children."""
+        listed = [await self.lab.cluster.list(CONFIG_MAPS, story.name, labels="parent") for story in self.stories]
+        return {unstructured.uid(child) for children in listed for child in children}
+
+
+async def change(stories: Sequence[Story], *, text: str) -> None:
+    """All parents of some controllers want a text of their children."""
+    for story in stories:
+        for parent in PARENTS:
+            await story.change(parent, text=text)
+
+
+async def converge(stories: Sequence[Story], *, text: str) -> None:
+    """Wait until all parents of some controllers have three children that say a text, and a status that says so."""
+    for story in stories:
+        for parent in PARENTS:
+            await eventually(lambda story=story, parent=parent: story.shows(parent, text=text))
+            await eventually(lambda story=story, parent=parent: story.settled(parent))
+
+
+async def times_told(story: Story, reason: str) -> int:
+    """How often a controller was told of for a reason."""
+    events = await story.cluster.list(EVENTS, "default")
+    ours = [each for each in events if unstructured.text(unstructured.child_object(each, "involvedObject"), "name") == story.name]
+    return sum(unstructured.integer(each, "count") or 1 for each in ours if each["reason"] == reason)
+
+
+async def _begin(story: Story, *, labels: Mapping[str, str]) -> None:
+    await story.begin()
+    manifest = story.controller_manifest(_slow_hook)
+    manifest["metadata"] = {**unstructured.metadata(manifest), "labels": dict(labels)}
+    await story.cluster.create(COMPOSITES, manifest)
+    for parent in PARENTS:
+        await story.parent(parent, text="first")
+
+
+async def _slow_hook(request: JsonObject) -> JsonObject:
+    """Slow enough that two at once for one parent would be seen."""
+    await asyncio.sleep(_HOOK_SECONDS)
+    return three_config_maps(request)
