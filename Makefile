@@ -16,6 +16,9 @@ export PIP_ROOT_USER_ACTION := ignore
 
 # What a run of the tests needs of the control plane's programs is found or fetched once: by the first test that asks for it, or before all of them.
 PYTEST := $(BIN)/python -m pytest
+# So many at once; a test file goes to one of them, since the tests of a file share a control plane.
+WORKERS ?= 2
+IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
@@ -46,13 +49,13 @@ format: setup ## Bring the code into its format, and fix what can be fixed
 types: setup ## Check types
 	$(BIN)/pyright
 
-unit: setup ## Run the core and stage tests
-	$(PYTEST) -m "not e2e and not chaos"
+unit: setup ## Run the core and stage tests, WORKERS (2) at once
+	$(PYTEST) $(IN_PARALLEL) -m "not e2e and not chaos"
 
-e2e: setup ## Run the end-to-end tests, against a real control plane
+e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (2) at once
 	@# What fails beside six hundred others is run once more by itself: both results are printed, and a test that needed it is to be mended.
 	export $(ASSETS); \
-	$(PYTEST) -m "e2e and not chaos" || { echo "e2e: what failed, once more by itself"; $(PYTEST) -m "e2e and not chaos" --last-failed --last-failed-no-failures none; }
+	$(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos" || { echo "e2e: what failed, once more by itself"; $(PYTEST) -m "e2e and not chaos" --last-failed --last-failed-no-failures none; }
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos
