@@ -8,14 +8,16 @@ carries the Pod template that it was made of.
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 COLOR = "bluegreen.example.com/color"
 MADE_OF = "bluegreen.example.com/template"
 OTHER = {"blue": "green", "green": "blue"}
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """Both ReplicaSets and the Service, as the next step of the rollout wants them; and in the status how far it is."""
     parent, children = request["parent"], request["children"]
     name, spec = parent["metadata"]["name"], parent["spec"]
@@ -41,17 +43,17 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "children": [*replica_sets, service(parent, active)]}
 
 
-def active_color(service: dict[str, Any] | None) -> str:
+def active_color(service: Json | None) -> str:
     """The colour that the Service selects; blue to begin with."""
     return service["spec"]["selector"][COLOR] if service else "blue"
 
 
-def made_of(replica_set: dict[str, Any] | None) -> dict[str, Any] | None:
+def made_of(replica_set: Json | None) -> Json | None:
     """The template that a ReplicaSet was made of: as it was written, without what the API server added to it."""
     return json.loads(replica_set["metadata"]["annotations"][MADE_OF]) if replica_set else None
 
 
-def is_ready(replica_set: dict[str, Any] | None, replicas: int) -> bool:
+def is_ready(replica_set: Json | None, replicas: int) -> bool:
     """Whether all Pods of a ReplicaSet are there, made of its present template, and available."""
     if replica_set is None:
         return False
@@ -60,17 +62,17 @@ def is_ready(replica_set: dict[str, Any] | None, replicas: int) -> bool:
     return is_told and status.get("replicas", 0) == status.get("availableReplicas", 0) == replicas
 
 
-def has_pods(replica_set: dict[str, Any] | None) -> bool:
+def has_pods(replica_set: Json | None) -> bool:
     """Whether there are any Pods of a ReplicaSet, or may be."""
     return replica_set is not None and (replica_set["spec"]["replicas"] > 0 or replica_set.get("status", {}).get("replicas", 0) > 0)
 
 
-def ready(replica_set: dict[str, Any] | None) -> int:
+def ready(replica_set: Json | None) -> int:
     """How many Pods of a ReplicaSet are ready."""
     return replica_set.get("status", {}).get("readyReplicas", 0) if replica_set else 0
 
 
-def replica_set(parent: dict[str, Any], color: str, template: dict[str, Any], replicas: int) -> dict[str, Any]:
+def replica_set(parent: Json, color: str, template: Json, replicas: int) -> Json:
     """The ReplicaSet of a colour."""
     labels = {**parent["spec"]["selector"]["matchLabels"], COLOR: color}
     metadata = {**template.get("metadata", {}), "labels": {**template.get("metadata", {}).get("labels", {}), **labels}}
@@ -91,7 +93,7 @@ def replica_set(parent: dict[str, Any], color: str, template: dict[str, Any], re
     }
 
 
-def service(parent: dict[str, Any], active: str) -> dict[str, Any]:
+def service(parent: Json, active: str) -> Json:
     """The Service, which sends its traffic to one colour."""
     labels = parent["spec"]["selector"]["matchLabels"]
     return {

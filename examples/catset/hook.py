@@ -7,10 +7,12 @@ for each revision, and moves one Pod at a time to the new one, as soon as all th
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """The volumes, and as many Pods as may be there by now: each waits until all before it are ready."""
     cats, pods, claims = request["parent"], request["children"]["Pod.v1"], request["children"]["PersistentVolumeClaim.v1"]
     replicas = cats["spec"]["replicas"]
@@ -23,7 +25,7 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "children": children}
 
 
-def finalize(request: dict[str, Any]) -> dict[str, Any]:
+def finalize(request: Json) -> Json:
     """The same with one Pod less each time, the last first; done when none is left."""
     cats, pods = request["parent"], request["children"]["Pod.v1"]
     kept = sorted(pods)[:-1] if all("deletionTimestamp" not in pod["metadata"] for pod in pods.values()) else sorted(pods)
@@ -31,14 +33,14 @@ def finalize(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": {"replicas": len(pods)}, "children": children, "finalized": not pods}
 
 
-def is_ready(pod: dict[str, Any] | None) -> bool:
+def is_ready(pod: Json | None) -> bool:
     """Whether a Pod is there, stays, and is ready."""
     if pod is None or "deletionTimestamp" in pod["metadata"]:
         return False
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", []))
 
 
-def pod(cats: dict[str, Any], index: int) -> dict[str, Any]:
+def pod(cats: Json, index: int) -> Json:
     """One Pod, with a volume of its own for each claim template."""
     template, name = cats["spec"]["template"], f"{cats['metadata']['name']}-{index}"
     claims = cats["spec"].get("volumeClaimTemplates", [])
@@ -59,7 +61,7 @@ def pod(cats: dict[str, Any], index: int) -> dict[str, Any]:
     }
 
 
-def volumes(cats: dict[str, Any], observed: dict[str, Any]) -> list[dict[str, Any]]:
+def volumes(cats: Json, observed: Json) -> list[Json]:
     """The claims of all Pods, and those that are left of Pods that are gone: data are never thrown away."""
     prefix, replicas = cats["metadata"]["name"], cats["spec"]["replicas"]
     claims = []
@@ -70,7 +72,7 @@ def volumes(cats: dict[str, Any], observed: dict[str, Any]) -> list[dict[str, An
     return claims
 
 
-def claim(cats: dict[str, Any], template: dict[str, Any], name: str) -> dict[str, Any]:
+def claim(cats: Json, template: Json, name: str) -> Json:
     """One claim, which has the Pods' labels."""
     metadata = {"name": name, "labels": cats["spec"]["selector"]["matchLabels"]}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": template["spec"]}

@@ -7,10 +7,12 @@ observed, not before: the hook is called again when it is there.
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """A namespace for each environment, and in those that are there and to stay, what a team needs in it."""
     team, observed = request["parent"], request["children"]["Namespace.v1"]
     names = [f"{team['metadata']['name']}-{environment}" for environment in team["spec"]["environments"]]
@@ -19,18 +21,18 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": {"environments": len(names), "ready": len(ready)}, "children": children}
 
 
-def namespace(team: dict[str, Any], name: str) -> dict[str, Any]:
+def namespace(team: Json, name: str) -> Json:
     """An environment."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team["metadata"]["name"]}}}
 
 
-def quota(team: dict[str, Any], namespace: str) -> dict[str, Any]:
+def quota(team: Json, namespace: str) -> Json:
     """How many Pods the team may have in an environment."""
     spec = {"hard": {"pods": str(team["spec"]["pods"])}}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": namespace}, "spec": spec}
 
 
-def members(team: dict[str, Any], namespace: str) -> dict[str, Any]:
+def members(team: Json, namespace: str) -> Json:
     """Who is at home in an environment; the key differs from what a hook of a namespaced parent would say in nothing but the namespace."""
     data = {"members": ", ".join(team["spec"]["members"])}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "team", "namespace": namespace}, "data": data}

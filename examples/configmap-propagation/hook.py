@@ -7,10 +7,12 @@ sync is called again. So are the target namespaces: a copy is made as soon as it
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def customize(request: dict[str, Any]) -> dict[str, Any]:
+def customize(request: Json) -> Json:
     """What sync wants to be shown beside the copies: the source, and those of the target namespaces that exist."""
     spec = request["parent"]["spec"]
     source = {"apiVersion": "v1", "resource": "configmaps", "namespace": spec["source"]["namespace"], "names": [spec["source"]["name"]]}
@@ -18,7 +20,7 @@ def customize(request: dict[str, Any]) -> dict[str, Any]:
     return {"relatedResources": [source, targets]}
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """A copy of the source in each target that exists; no source, no copies."""
     spec, related = request["parent"]["spec"], request["related"]
     sources, namespaces = list(related["ConfigMap.v1"].values()), related["Namespace.v1"]
@@ -27,7 +29,7 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "children": copies}
 
 
-def copy_of(source: dict[str, Any], namespace: str) -> dict[str, Any]:
+def copy_of(source: Json, namespace: str) -> Json:
     """The source's content under its name, in another namespace."""
     copy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": source["metadata"]["name"], "namespace": namespace}}
     return copy | {key: source[key] for key in ("data", "binaryData") if key in source}

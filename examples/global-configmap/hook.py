@@ -7,10 +7,12 @@ created gets its copy at once, since a new related object is a reason to call sy
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def customize(request: dict[str, Any]) -> dict[str, Any]:
+def customize(request: Json) -> Json:
     """What sync wants to be shown beside the copies: the source, and all namespaces."""
     source = request["parent"]["spec"]["source"]
     return {
@@ -21,7 +23,7 @@ def customize(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """A copy of the source everywhere but where it is, and where everything is about to go."""
     related, home = request["related"], request["parent"]["spec"]["source"]["namespace"]
     spaces = [name for name, space in related["Namespace.v1"].items() if name != home and "deletionTimestamp" not in space["metadata"]]
@@ -29,7 +31,7 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": {"namespaces": len(spaces), "copies": len(request["children"]["ConfigMap.v1"])}, "children": copies}
 
 
-def copy_of(source: dict[str, Any], namespace: str) -> dict[str, Any]:
+def copy_of(source: Json, namespace: str) -> Json:
     """The source's content under its name, in another namespace."""
     copy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": source["metadata"]["name"], "namespace": namespace}}
     return copy | {key: source[key] for key in ("data", "binaryData") if key in source}

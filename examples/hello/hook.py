@@ -7,12 +7,14 @@ that calls it. Python's standard library is enough for both: `python hook.py [PO
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 GREETINGS = {"english": "Hello", "french": "Bonjour", "german": "Guten Tag"}
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """What ought to be there: one ConfigMap a language, and in the status how many of them have been seen."""
     parent, observed = request["parent"], request["children"]["ConfigMap.v1"]
     return {
@@ -21,7 +23,7 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def greeting(parent: dict[str, Any], language: str) -> dict[str, Any]:
+def greeting(parent: Json, language: str) -> Json:
     """The ConfigMap with one greeting, in the parent's own namespace."""
     return {
         "apiVersion": "v1",
@@ -45,7 +47,7 @@ class Hooks(BaseHTTPRequestHandler):
         else:
             self.answer(404, {"error": f"no hook at {self.path}"})
 
-    def answer(self, status: int, body: dict[str, Any]) -> None:
+    def answer(self, status: int, body: Json) -> None:
         """Send a status and a JSON body."""
         content = json.dumps(body).encode()
         self.send_response(status)

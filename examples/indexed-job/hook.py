@@ -7,10 +7,12 @@ so it is deleted, and is asked for anew once it is gone.
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """The Pods that succeeded, those that run, and as many new ones as may run beside them."""
     job, pods = request["parent"], request["children"]["Pod.v1"]
     phases = {index: phase(pods.get(f"{job['metadata']['name']}-{index}")) for index in range(job["spec"]["completions"])}
@@ -24,12 +26,12 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "children": [pod(job, index) for index in wanted]}
 
 
-def phase(pod: dict[str, Any] | None) -> str:
+def phase(pod: Json | None) -> str:
     """What has become of a Pod."""
     return pod.get("status", {}).get("phase", "Pending") if pod else "Absent"
 
 
-def pod(job: dict[str, Any], index: int) -> dict[str, Any]:
+def pod(job: Json, index: int) -> Json:
     """The Pod of one index: the job's template, with the index in the environment of each container."""
     template = job["spec"]["template"]
     variable = {"name": "JOB_INDEX", "value": str(index)}

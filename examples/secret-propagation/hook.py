@@ -7,10 +7,12 @@ namespaces* (`namespaceSelector`), and sync is called again when a Secret change
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 
-def customize(request: dict[str, Any]) -> dict[str, Any]:
+def customize(request: Json) -> Json:
     """What sync wants to be shown beside the copies: the Secrets to share, and the namespaces to share them with."""
     spec = request["parent"]["spec"]
     shared = {"apiVersion": "v1", "resource": "secrets", "namespaceSelector": spec["from"], "labelSelector": spec["secrets"]}
@@ -18,7 +20,7 @@ def customize(request: dict[str, Any]) -> dict[str, Any]:
     return {"relatedResources": [shared, receivers]}
 
 
-def sync(request: dict[str, Any]) -> dict[str, Any]:
+def sync(request: Json) -> Json:
     """A copy of each shared Secret in each receiving namespace. Of two Secrets of one name, the one of the first namespace is shared."""
     related = request["related"]
     by_name = {secret["metadata"]["name"]: secret for _, secret in sorted(related["Secret.v1"].items(), reverse=True)}
@@ -30,7 +32,7 @@ def sync(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def copy_of(secret: dict[str, Any], namespace: str) -> dict[str, Any]:
+def copy_of(secret: Json, namespace: str) -> Json:
     """The Secret's content under its name, in another namespace; without its labels, so that no copy is taken for one to share."""
     metadata = {"name": secret["metadata"]["name"], "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": secret["type"], "data": secret.get("data") or {}}

@@ -7,13 +7,15 @@ Service can select it. Neither knows of the other, and the StatefulSet's own con
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 PORTS = "service-per-pod.example.com/ports"  # on the StatefulSet: "80:8080,443:8443", the Service's ports and the Pod's
 LABEL = "service-per-pod.example.com/label"  # on the Pods: the label that is to hold their name
 
 
-def services(request: dict[str, Any]) -> dict[str, Any]:
+def services(request: Json) -> Json:
     """One Service for each Pod; once the StatefulSet opts out or is deleted, none, and all is done when none is left."""
     if request["finalizing"]:
         return {"attachments": [], "finalized": not request["attachments"]["Service.v1"]}
@@ -21,7 +23,7 @@ def services(request: dict[str, Any]) -> dict[str, Any]:
     return {"attachments": [service(request["object"], index) for index in range(replicas)]}
 
 
-def service(stateful_set: dict[str, Any], index: int) -> dict[str, Any]:
+def service(stateful_set: Json, index: int) -> Json:
     """The Service of one Pod, which has the Pod's name."""
     pod = f"{stateful_set['metadata']['name']}-{index}"
     label = stateful_set["spec"]["template"]["metadata"]["annotations"][LABEL]
@@ -33,13 +35,13 @@ def service(stateful_set: dict[str, Any], index: int) -> dict[str, Any]:
     }
 
 
-def ports(text: str) -> list[dict[str, Any]]:
+def ports(text: str) -> list[Json]:
     """The ports of a Service, from the annotation's text."""
     pairs = [pair.strip().split(":") for pair in text.split(",")]
     return [{"name": f"port-{port}", "port": int(port), "targetPort": int(target)} for port, target in pairs]
 
 
-def name_label(request: dict[str, Any]) -> dict[str, Any]:
+def name_label(request: Json) -> Json:
     """The Pod's name as its label."""
     metadata = request["object"]["metadata"]
     return {"labels": {metadata["annotations"][LABEL]: metadata["name"]}}
