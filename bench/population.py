@@ -53,8 +53,9 @@ async def delete_parents(cluster: Cluster, names: Iterable[str]) -> None:
 class Follower:
     """Sees, from one watch, for how many objects something holds, or how many are gone; made by `following`."""
 
-    def __init__(self, holds: Callable[[JsonObject], bool], *, of_the_gone: bool = False) -> None:
-        """Nothing is seen yet."""
+    def __init__(self, holds: Callable[[JsonObject], bool], *, of_the_gone: bool, version: str) -> None:
+        """Nothing is seen yet; `version` is the resourceVersion to look on from."""
+        self.version = version
         self._holds = holds
         self._of_the_gone = of_the_gone
         self._names: set[str] = set()
@@ -98,9 +99,9 @@ async def following(
 ) -> AsyncIterator[Follower]:
     """A follower of the namespace's objects, or of those that go, from now on, for as long as the block lasts."""
     listed = loads(await cluster.request("GET", resource.collection_path(NAMESPACE), params={"limit": "1"}))
-    follower = Follower(holds, of_the_gone=of_the_gone)
+    follower = Follower(holds, of_the_gone=of_the_gone, version=unstructured.resource_version(listed))
     async with asyncio.TaskGroup() as tasks:  # a follower that fails ends the block: one that nobody misses would be waited for in vain
-        task = tasks.create_task(_follow(cluster, resource, follower, version=unstructured.resource_version(listed)))
+        task = tasks.create_task(_follow(cluster, resource, follower))
         yield follower
         task.cancel()
 
@@ -115,15 +116,19 @@ def is_settled(*, children: int, generation: int = 1) -> Callable[[JsonObject], 
     return holds
 
 
-async def _follow(cluster: Cluster, resource: ResourceInfo, follower: Follower, *, version: str) -> None:
+async def _follow(cluster: Cluster, resource: ResourceInfo, follower: Follower) -> None:
     # The API server ends watches of slow readers in a burst: resume where we were.
     while True:
         try:
-            async for event in cluster.watch(resource, NAMESPACE, resource_version=version):
-                version = unstructured.resource_version(unstructured.child_object(event, "object")) or version
-                if event["type"] != "BOOKMARK":
-                    follower.see(event)
+            await _see_events(cluster, resource, follower)
         except aiohttp.ClientResponseError as refusal:
             if refusal.status != HTTPStatus.TOO_MANY_REQUESTS:
                 raise
             await asyncio.sleep(_REFUSED_PAUSE_SECONDS)
+
+
+async def _see_events(cluster: Cluster, resource: ResourceInfo, follower: Follower) -> None:
+    async for event in cluster.watch(resource, NAMESPACE, resource_version=follower.version):
+        follower.version = unstructured.resource_version(unstructured.child_object(event, "object")) or follower.version
+        if event["type"] != "BOOKMARK":
+            follower.see(event)
