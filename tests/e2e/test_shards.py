@@ -14,9 +14,10 @@ _NAMES = [f"sharded-{number}" for number in range(6)]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shards(assets: Path) -> AsyncIterator[Estate]:
-    """Six controllers, shared by two watchers."""
+    """Six controllers, shared by two watchers; no hook was ever asked about one parent twice at once."""
     async with Estate.settle(assets, watchers=({"SHARD": "0/2"}, {"SHARD": "1/2"}), names=_NAMES, labels={}) as shards:
         yield shards
+        assert [str(each) for each in shards.lab.webhook.overlaps] == []
 
 
 async def test_each_controller_is_served_by_one_watcher(shards: Estate) -> None:

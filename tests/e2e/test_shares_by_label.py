@@ -1,0 +1,73 @@
+"""Two watchers that share the controllers by labels: a controller whose label is edited moves from one to the other."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.json import JsonObject
+from metaloop.devkit.stack import Service
+from metaloop.devkit.testbed.cluster import COMPOSITES
+from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.story import Story
+
+from .estates import Estate, change, converge, times_told
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def teams(assets: Path) -> AsyncIterator[Estate]:
+    """Two controllers of team blue, and a watcher for each team."""
+    watchers = ({"TARGET_LABEL_SELECTOR": "team=blue"}, {"TARGET_LABEL_SELECTOR": "team=red"})
+    async with Estate.settle(assets, watchers=watchers, names=["mover", "stayer"], labels={"team": "blue"}) as teams:
+        yield teams
+
+
+async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_changes(teams: Estate) -> None:
+    """What the former watcher has in hand ends there: so a hook may be asked about one parent by both, and no child is made anew."""
+    (mover, stayer), (blue, red) = teams.stories, teams.watchers
+    children = await teams.children()
+
+    for team, watcher in (("red", red), ("blue", blue), ("red", red)):
+        await change(teams.stories, text=f"before {team}")
+        await _edit(mover, {"labels": {"team": team}})
+        await change([mover], text=f"after {team}")
+        await eventually(lambda watcher=watcher: _serves(teams, watcher, mover))
+        await converge([mover], text=f"after {team}")
+        await converge([stayer], text=f"before {team}")
+
+    assert await teams.share_of(blue) == [stayer]
+    assert await teams.children() == children
+    await eventually(lambda: _was_told(mover, started=4, stopped=3))
+    await _was_told(stayer, started=1, stopped=0)
+
+
+async def test_a_controller_that_is_paused_while_it_moves_has_no_hook_asked_by_both_watchers(teams: Estate) -> None:
+    (_, mover), (_, red) = teams.stories, teams.watchers
+    teams.lab.webhook.overlaps.clear()
+
+    await change([mover], text="before")
+    await _edit(mover, {"annotations": {PAUSED_ANNOTATION: "true"}})
+    await eventually(lambda: mover.normal_event(of=mover.name, reason="Paused"))
+    await eventually(teams.is_at_rest)
+    await change([mover], text="while it is paused")
+    await _edit(mover, {"labels": {"team": "red"}})
+    await eventually(lambda: _serves(teams, red, mover))
+    await _edit(mover, {"annotations": {PAUSED_ANNOTATION: None}})
+
+    await converge([mover], text="while it is paused")
+    assert [str(each) for each in teams.lab.webhook.overlaps] == []
+
+
+async def _edit(story: Story, metadata: JsonObject) -> None:
+    """The controller has this in its metadata."""
+    await story.cluster.patch(COMPOSITES, "", story.name, {"metadata": metadata})
+
+
+async def _serves(estate: Estate, watcher: Service, story: Story) -> None:
+    expect(story in await estate.share_of(watcher), f"{watcher.name} does not serve {story.name}")
+
+
+async def _was_told(story: Story, *, started: int, stopped: int) -> None:
+    told = (await times_told(story, "Started"), await times_told(story, "Stopped"))
+    expect(told == (started, stopped), f"{story.name} was told to have started and stopped {told} times")
