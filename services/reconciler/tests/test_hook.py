@@ -17,7 +17,7 @@ from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.devkit.certs import Authority
-from metaloop.reconciler.app import gateway_session
+from metaloop.reconciler.app import gateway_of
 from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.parent import selector_of
 from metaloop.reconciler.core.revision import Revision, only_present
@@ -35,8 +35,8 @@ async def gateway() -> AsyncIterator[GatewayServer]:
 
 @pytest_asyncio.fixture
 async def hooks(gateway: GatewayServer) -> AsyncIterator[HookCaller]:
-    async with gateway_session(Settings()) as session:
-        yield HookCaller(session, gateway_url=gateway.url, token="open sesame")
+    async with gateway_of(Settings(gateway_url=gateway.url)) as peer:
+        yield HookCaller(peer, token="open sesame")
 
 
 def world(controller: JsonObject) -> Observed:
@@ -141,8 +141,8 @@ async def test_broken_connection_is_an_outage(gateway: GatewayServer, hooks: Hoo
 
 async def test_gateway_that_is_not_there_is_an_outage(gateway: GatewayServer):
     port_nobody_has = "http://127.0.0.1:1"
-    async with gateway_session(Settings()) as session:
-        hooks = HookCaller(session, gateway_url=port_nobody_has, token="")
+    async with gateway_of(Settings(gateway_url=port_nobody_has)) as peer:
+        hooks = HookCaller(peer, token="")
 
         with pytest.raises(Unavailable, match="can't be reached"):
             await desired(hooks)
@@ -241,8 +241,8 @@ async def test_gateway_by_mutual_tls_is_shown_a_certificate(files: Path):
             gateway_client_cert_file=str(files / "reconciler.crt"),
             gateway_client_key_file=str(files / "reconciler.key"),
         )
-        async with gateway_session(settings) as session:
-            await desired(HookCaller(session, gateway_url=gateway.url, token=""))
+        async with gateway_of(settings) as peer:
+            await desired(HookCaller(peer, token=""))
 
     assert len(gateway.bodies) == 1
 
@@ -251,8 +251,8 @@ async def test_gateway_by_mutual_tls_is_shown_a_certificate(files: Path):
 async def test_without_trust_on_both_sides_nothing_is_called(files: Path, authority: str):
     async with serving(GatewayServer(), tls=demanding(files)) as gateway:
         settings = Settings(gateway_url=gateway.url, gateway_ca_file=str(files / authority) if authority else "")
-        async with gateway_session(settings) as session:
+        async with gateway_of(settings) as peer:
             with pytest.raises(Unavailable, match="can't be reached"):
-                await desired(HookCaller(session, gateway_url=gateway.url, token=""))
+                await desired(HookCaller(peer, token=""))
 
     assert gateway.bodies == []

@@ -13,12 +13,17 @@ class ScriptedServer:
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
+        self.url = ""
+        self.holds_on = False
+        """Whether a connection is closed by its client only."""
         self.script: list[bytes] = []
         self.requests: list[bytes] = []
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.requests.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(self.script.pop(0))
+        if self.holds_on:
+            await reader.read()
         writer.close()
         await writer.wait_closed()
 
@@ -28,7 +33,8 @@ async def scripted_server(folder: Path) -> AsyncIterator[ScriptedServer]:
     scripted = ScriptedServer(folder / "kubeconfig")
     async with await asyncio.start_server(scripted.answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        scripted.kubeconfig.write_bytes(kubeconfig_bytes({"server": f"http://127.0.0.1:{port}"}, {}))
+        scripted.url = f"http://127.0.0.1:{port}"
+        scripted.kubeconfig.write_bytes(kubeconfig_bytes({"server": scripted.url}, {}))
         yield scripted
 
 

@@ -4,7 +4,7 @@ import time
 from contextlib import aclosing
 
 import pytest
-from scripted_server import ScriptedServer
+from scripted_server import ScriptedServer, kubeconfig_bytes
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.client import KubeClient
@@ -60,10 +60,24 @@ async def test_a_write_without_an_answer_is_not_repeated(scripted: ScriptedServe
 
 
 async def test_a_request_is_given_up_after_its_time(scripted: ScriptedServer):
-    scripted.script = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"]
+    scripted.script = [b""]
+    scripted.holds_on = True
     async with KubeClient.connect(str(scripted.kubeconfig), timeout_seconds=0.2) as kube:
-        with pytest.raises(Unanswered):
+        with pytest.raises(Unanswered, match=r"GET /x: no answer within 0\.2 s"):
             await kube.request("GET", "/x")
+
+
+async def test_a_cluster_behind_a_proxy_is_asked_through_it(scripted: ScriptedServer):
+    scripted.kubeconfig.write_bytes(kubeconfig_bytes({"server": "http://cluster.invalid", "proxy-url": scripted.url}, {"token": "t"}))
+    scripted.script = [OK, busy("30")]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        assert await kube.request("PUT", "/x", body=b"{}") == b"{}"
+        with pytest.raises(TooManyRequests):
+            await kube.request("GET", "/x")
+
+    head = scripted.requests[0]
+    assert head.startswith(b"PUT http://cluster.invalid/x HTTP/1.1\r\nHost: cluster.invalid\r\n")
+    assert b"Authorization: Bearer t\r\n" in head
 
 
 async def test_lines_are_put_together_from_pieces_and_taken_apart(scripted: ScriptedServer):

@@ -1,16 +1,13 @@
 """The composition root: builds clients, stages and the worker, and ties their lifetimes together."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import aiohttp
+from contextlib import asynccontextmanager, closing
 
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
-from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.http.peer import Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
@@ -30,7 +27,6 @@ from metaloop.reconciler.worker import Worker, WorkerSettings
 _GATEWAY_IDLE_SECONDS = 30.0
 """Less than the gateway keeps an idle connection: it should not close one that a call is about to go out on."""
 _CONNECT_SECONDS = 5.0
-_GATEWAYS_PATIENCE = Patience(idle_seconds=15, interval_seconds=5, probes=3)
 
 
 def build_from(settings: Settings) -> Build:
@@ -41,10 +37,10 @@ def build_from(settings: Settings) -> Build:
         async with (
             connected(settings.nats_url, name="metaloop-reconciler") as bus,
             KubeClient.connect(settings.kubeconfig) as kube,
-            gateway_session(settings) as session,
+            gateway_of(settings) as gateway,
             EventRecorder.running(kube) as recorder,
         ):
-            hooks = HookCaller(session, gateway_url=settings.gateway_url, token=settings.gateway_token)
+            hooks = HookCaller(gateway, token=settings.gateway_token)
             server_side = ServerSide(api=kube, recorder=recorder, field_manager=settings.field_manager)
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
@@ -66,39 +62,22 @@ def build_from(settings: Settings) -> Build:
     return build
 
 
-def gateway_session(settings: Settings) -> aiohttp.ClientSession:
-    """The connections to the gateway. A call may take as long as its webhook's timeout, which the gateway keeps."""
-    connector = aiohttp.TCPConnector(
-        limit=settings.waiting_jobs,
-        keepalive_timeout=_GATEWAY_IDLE_SECONDS,
-        socket_factory=_watched_socket,
-        ssl=_gateway_tls(settings),
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-        auto_decompress=False,
-    )
+@asynccontextmanager
+async def gateway_of(settings: Settings) -> AsyncIterator[Peer]:
+    """The gateway, for as long as the block lasts. A call may take as long as its webhook's timeout, which the gateway keeps."""
+    tls = _gateway_tls(settings)
+    with closing(Peer(settings.gateway_url, tls=tls, idle_seconds=_GATEWAY_IDLE_SECONDS, connect_seconds=_CONNECT_SECONDS)) as gateway:
+        yield gateway
 
 
-def _gateway_tls(settings: Settings) -> ssl.SSLContext | bool:
+def _gateway_tls(settings: Settings) -> ssl.SSLContext | None:
     """How we know a gateway that is called by https, and what we show it; the authorities of the system take their time to read."""
     if not settings.gateway_url.startswith("https:"):
-        return True
+        return None
     context = ssl.create_default_context(cafile=settings.gateway_ca_file or None)
     if settings.gateway_client_cert_file:
         context.load_cert_chain(settings.gateway_client_cert_file, settings.gateway_client_key_file or None)
     return context
-
-
-def _watched_socket(address: aiohttp.connector.AddrInfoType) -> socket.socket:
-    """A socket that notices within half a minute that the other machine is gone, although a call says nothing while its webhook thinks."""
-    family, kind, protocol, _, _ = address
-    watched = socket.socket(family, kind, protocol)
-    keep_alive(watched, _GATEWAYS_PATIENCE)
-    return watched
 
 
 def _worker(bus: Bus, syncer: Syncer, settings: Settings) -> Worker:

@@ -5,13 +5,12 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import aiohttp
 from orjson import Fragment
-from yarl import URL
 
 from metaloop.common.api.hook import Hook, HookName
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call
+from metaloop.common.http.peer import Peer, header_lines
 from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.telemetry.traces import span
@@ -34,16 +33,16 @@ class _Callee:
     """What each call of one hook has in common: made once per version of its controller."""
 
     hook: Hook
-    target: str
+    headers: Mapping[str, str]
+    """Whom to call."""
     asked: Asked
 
 
 class HookCaller:
     """Calls the hooks of all controllers, through the gateway."""
 
-    def __init__(self, session: aiohttp.ClientSession, *, gateway_url: str, token: str) -> None:
-        self._session = session
-        self._url = URL(gateway_url.rstrip("/") + call.PATH)
+    def __init__(self, gateway: Peer, *, token: str) -> None:
+        self._gateway = gateway
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._callees = LatestVersions(_callees)
 
@@ -63,7 +62,7 @@ class HookCaller:
 
     async def _answered(self, callee: _Callee, bodies: Mapping[str, bytes], observed: Observed, *, slot: Slot) -> list[bytes]:
         """The bodies of a hook's responses to these, each of which stands under the name of its revision."""
-        headers = {**self._headers, call.TARGET_HEADER: callee.target, call.PARENT_HEADER: observed.uid}
+        headers = {**self._headers, **callee.headers, call.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, call.REVISION_HEADER: revision}) for revision, body in bodies.items()]
         async with slot.waiting():
             verdicts = await _at_once(calls)
@@ -74,13 +73,12 @@ class HookCaller:
             with span("call hook") as spanned:
                 if spanned.traceparent:
                     headers["traceparent"] = spanned.traceparent
-                async with self._session.post(self._url, data=body, headers=headers) as response:
-                    answer = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"the hook gateway can't be reached: {error or type(error).__name__}") from error
-        if response.status != 200:
-            raise _gateway_error(response.status, answer)
-        return call.verdict_from_wire(response.headers.get(call.VERDICT_HEADER, ""), answer)
+                answer = await self._gateway.ask("POST", call.PATH, header_lines(headers), body)
+        except OSError as error:
+            raise Unavailable(f"the hook gateway can't be reached: {error}") from error
+        if answer.status != 200:
+            raise _gateway_error(answer.status, answer.body)
+        return call.verdict_from_wire(answer.header(call.VERDICT_HEADER), answer.body)
 
 
 def _callees(raw: JsonObject) -> dict[HookName, _Callee]:
@@ -100,7 +98,7 @@ def _callee(hook: Hook, controller: Controller, shown: Fragment) -> _Callee:
     }
     wording = flavour_of(controller.id).wording
     asked = Asked(controller=shown, version=hook.version, wording=wording, finalizing=hook.name == "finalize")
-    return _Callee(hook=hook, target=call.target_header(target), asked=asked)
+    return _Callee(hook=hook, headers={call.TARGET_HEADER: call.target_header(target)}, asked=asked)
 
 
 async def _at_once(calls: Sequence[Coroutine[None, None, call.Verdict]]) -> list[call.Verdict]:

@@ -54,7 +54,7 @@ class KubeClient:
         Without `kubeconfig` it takes $KUBECONFIG, the service account of the pod that we run in, or ~/.kube/config.
         """
         credentials = await Credentials.read(kubeconfig)
-        async with Transport.connect(credentials, timeout_seconds=timeout_seconds, connections=connections) as transport:
+        async with Transport.connect(credentials, timeout_seconds=timeout_seconds) as transport:
             yield KubeClient(transport, pace=Pace(most=connections))
 
     async def request(  # noqa: PLR0913 - one request has so many parts

@@ -1,9 +1,10 @@
 """Sends one request to the API server and says what came of it: the answer's bytes, or the exception for its failure.
 
 What a request costs us counts, since each sync makes several: URLs come already encoded, headers are made once per identity, and nothing
-is compressed (that costs both sides more than a cluster's network does).
+is compressed (that costs both sides more than a cluster's network does). Watches, and whatever has to go through a proxy, are aiohttp's.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from metaloop.common.errors import MetaloopError
+from metaloop.common.http.answer import Answer
+from metaloop.common.http.peer import Peer, header_lines
 from metaloop.common.kube.credentials import Credentials, Identity
 from metaloop.common.kube.errors import Unanswered, Unauthorized, api_status, refusal
 from metaloop.common.telemetry import metrics
@@ -51,20 +54,27 @@ class Request:
 class Transport:
     """Connections to one API server, as one identity at a time."""
 
-    def __init__(self, credentials: Credentials, *, requests: aiohttp.ClientSession, watches: aiohttp.ClientSession) -> None:
+    def __init__(self, credentials: Credentials, session: aiohttp.ClientSession, *, timeout_seconds: float) -> None:
         self._credentials = credentials
-        self._requests = requests
-        self._watches = watches
+        self._session = session
+        self._timeout_seconds = timeout_seconds
+        self._peer = _peer(credentials.identity, connect_seconds=timeout_seconds)
+        self._peers_identity = credentials.identity
 
     @staticmethod
     @asynccontextmanager
-    async def connect(credentials: Credentials, *, timeout_seconds: float, connections: int) -> AsyncIterator["Transport"]:
+    async def connect(credentials: Credentials, *, timeout_seconds: float) -> AsyncIterator["Transport"]:
         """A transport for as long as the block lasts; it connects when it is first used."""
-        bounded = aiohttp.ClientTimeout(total=timeout_seconds)
-        # A watch lasts for minutes. In the same pool, watches would starve requests; and only their beginning is timed.
-        unbounded = aiohttp.ClientTimeout(total=None, sock_connect=timeout_seconds)
-        async with _session(connections, bounded) as requests, _session(0, unbounded) as watches:
-            yield Transport(credentials, requests=requests, watches=watches)
+        async with _session(connect_seconds=timeout_seconds) as session:
+            transport = Transport(credentials, session, timeout_seconds=timeout_seconds)
+            try:
+                yield transport
+            finally:
+                transport.close()
+
+    def close(self) -> None:
+        """Close the connections of requests."""
+        self._peer.close()
 
     async def exchange(self, request: Request) -> bytes:
         """The body of a successful answer; where only our credentials had run out, that of a second try with new ones."""
@@ -79,10 +89,10 @@ class Transport:
         """The lines of an answer as they come, until the API server ends it; raises Unanswered if it breaks off instead."""
         identity = await self._identity()
         try:
-            async with _sent(self._watches, request, identity, read_bufsize=_WATCH_BUFFER_BYTES) as answer:
+            async with _sent(self._session, request, identity) as answer:
                 _requests_total.labels("WATCH", answer.status).inc()
                 if answer.status != 200:
-                    raise _failure(request, answer, await answer.read())
+                    raise _failure(request, await _whole(answer))
                 on_open()
                 try:
                     async for line in _split(answer.content, request):
@@ -104,42 +114,75 @@ class Transport:
     async def _exchange(self, request: Request, identity: Identity) -> bytes:
         began = perf_counter()
         try:
-            async with _sent(self._requests, request, identity) as answer:
-                body = await answer.read()
+            async with asyncio.timeout(self._timeout_seconds):
+                answer = await self._answer_to(request, identity)
         except _BROKEN as problem:
             _requests_total.labels(request.method, "none").inc()
-            raise Unanswered(f"{request}: {_said(problem)}") from problem
+            late = f"no answer within {self._timeout_seconds:g} s" if isinstance(problem, TimeoutError) else ""
+            raise Unanswered(f"{request}: {late or _said(problem)}") from problem
         _request_seconds.labels(request.method).observe(perf_counter() - began)
         _requests_total.labels(request.method, answer.status).inc()
         if answer.status >= 300:
-            raise _failure(request, answer, body)
-        return body
+            raise _failure(request, answer)
+        return answer.body
+
+    async def _answer_to(self, request: Request, identity: Identity) -> Answer:
+        if identity.proxy_url:
+            async with _sent(self._session, request, identity) as response:
+                return await _whole(response)
+        headers = _lines(identity.authorization, request.accept, _content_type(request))
+        return await self._peer_for(identity).ask(request.method, request.target, headers, request.body)
+
+    def _peer_for(self, identity: Identity) -> Peer:
+        """The API server, by connections that this identity's certificate opened: those of one that is over are not used again."""
+        if identity is not self._peers_identity:
+            if _opens(identity) != _opens(self._peers_identity):
+                self._peer.close()
+                self._peer = _peer(identity, connect_seconds=self._timeout_seconds)
+            self._peers_identity = identity
+        return self._peer
 
 
-def _session(connections: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=_IDLE_CONNECTION_SECONDS),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        timeout=timeout,
+def _opens(identity: Identity) -> tuple[object, ...]:
+    """What of an identity a connection depends on; the rest goes with each request."""
+    return identity.server_url, identity.tls, identity.server_hostname
+
+
+def _peer(identity: Identity, *, connect_seconds: float) -> Peer:
+    return Peer(
+        identity.server_url,
+        tls=identity.tls,
+        server_hostname=identity.server_hostname,
+        idle_seconds=_IDLE_CONNECTION_SECONDS,
+        connect_seconds=connect_seconds,
     )
 
 
-def _sent(
-    session: aiohttp.ClientSession, request: Request, identity: Identity, *, read_bufsize: int = 2**16
-) -> "aiohttp.client._RequestContextManager":
-    content_type = request.content_type if request.body is not None else ""
+def _session(*, connect_seconds: float) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),  # a watch lasts for minutes: only its beginning is timed
+        read_bufsize=_WATCH_BUFFER_BYTES,
+    )
+
+
+def _sent(session: aiohttp.ClientSession, request: Request, identity: Identity) -> "aiohttp.client._RequestContextManager":
     return session.request(
         request.method,
         URL(identity.server_url + request.target, encoded=True),
         data=request.body,
-        headers=_headers(identity.authorization, request.accept, content_type),
+        headers=_headers(identity.authorization, request.accept, _content_type(request)),
         ssl=identity.tls or True,  # in the key of pooled connections: those of an identity that is over are not used again
         server_hostname=identity.server_hostname,
         proxy=identity.proxy_url,
         allow_redirects=False,
-        read_bufsize=read_bufsize,
     )
+
+
+async def _whole(response: aiohttp.ClientResponse) -> Answer:
+    return Answer(response.status, response.raw_headers, await response.read())
 
 
 def _cut(answer: aiohttp.ClientResponse) -> None:
@@ -158,9 +201,18 @@ def _headers(authorization: str, accept: str, content_type: str) -> CIMultiDict[
     return headers
 
 
-def _failure(request: Request, answer: aiohttp.ClientResponse, body: bytes) -> MetaloopError:
-    status = api_status(answer.status, body)
-    return refusal(status, request=str(request), retry_after_seconds=_seconds(answer.headers.get("Retry-After", "")))
+@lru_cache(maxsize=64)
+def _lines(authorization: str, accept: str, content_type: str) -> bytes:
+    return header_lines(_headers(authorization, accept, content_type))
+
+
+def _content_type(request: Request) -> str:
+    return request.content_type if request.body is not None else ""
+
+
+def _failure(request: Request, answer: Answer) -> MetaloopError:
+    status = api_status(answer.status, answer.body)
+    return refusal(status, request=str(request), retry_after_seconds=_seconds(answer.header("Retry-After")))
 
 
 def _seconds(retry_after: str) -> float | None:
@@ -169,7 +221,7 @@ def _seconds(retry_after: str) -> float | None:
 
 
 def _said(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {problem}".rstrip(": ")
+    return str(problem) or type(problem).__name__
 
 
 async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenerator[bytes, None]:

@@ -1,15 +1,15 @@
 """`metaloop plan`: what a sync would do to a live parent, of which nothing is done."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import typer
 from rich.console import Console
 
 from metaloop.common.api.instructions import is_paused
+from metaloop.common.http.peer import Peer
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
@@ -41,12 +41,13 @@ class PlanOptions:
 async def plan(options: PlanOptions) -> None:
     """Print what a sync of one parent would do."""
     configure_logging("plan", level="error", form="console")
-    async with KubeClient.connect(options.kubeconfig) as kube, _gateway(options) as gateway, aiohttp.ClientSession() as session:
+    async with KubeClient.connect(options.kubeconfig) as kube, _gateway(options) as gateway:
         subject = await _subject(kube, options)
         world = World(kube, await served_by(kube), field_manager=options.field_manager)
         granted = await world.observed(subject.instance, subject.controller, subject.info, subject.parent)
-        hooks = HookCaller(session, gateway_url=gateway.url, token=gateway.token)
-        rehearsal = await rehearse(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
+        with closing(Peer(gateway.url)) as peer:
+            hooks = HookCaller(peer, token=gateway.token)
+            rehearsal = await rehearse(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
     _print(rehearsal, subject, options)
 
 

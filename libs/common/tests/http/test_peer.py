@@ -1,0 +1,300 @@
+"""A peer against real servers on loopback, well-behaved and not."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from metaloop.common.http.connection import NoAnswer
+from metaloop.common.http.peer import NoConnection, Peer, header_lines
+from metaloop.devkit.certs import Authority
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+Sides: TypeAlias = tuple[ssl.SSLContext, ssl.SSLContext]
+"""The server's and the client's."""
+
+
+class Last(bytes):
+    """Bytes after which the server ends the connection."""
+
+
+CLOSES = Last()
+
+
+class Server:
+    """Answers each request with the next of its script."""
+
+    def __init__(self, *script: bytes) -> None:
+        self.script = list(script)
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.ended = asyncio.Event()
+        """Set when a connection has ended."""
+        self.url = ""
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if task := asyncio.current_task():
+            self._serving.add(task)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self._converse(reader, writer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        self.ended.set()
+
+    async def finish(self) -> None:
+        """Return when all connections have ended, which their clients see to."""
+        await asyncio.wait_for(asyncio.gather(*self._serving), 5)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            self.requests.append(await self._request(reader))
+            turn = self.script.pop(0)
+            writer.write(turn)
+            if isinstance(turn, Last):
+                return
+
+    async def _request(self, reader: asyncio.StreamReader) -> bytes:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"Content-Length: (\d+)", head)
+        return head + await reader.readexactly(int(length[1]) if length else 0)
+
+
+@asynccontextmanager
+async def serving(*script: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    server = Server(*script)
+    async with await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        try:
+            yield server
+        finally:
+            await server.finish()
+
+
+async def asked(*script: bytes, method: str = "GET") -> bytes:
+    """What comes of one request to a server with this script."""
+    async with serving(*script) as server:
+        with closing(Peer(server.url)) as peer:
+            return (await peer.ask(method, "/", b"")).body
+
+
+async def test_a_request_is_sent_with_its_headers_and_its_body():
+    async with serving(OK) as server:
+        with closing(Peer(f"{server.url}/api")) as peer:
+            answer = await peer.ask("PUT", "/x?y=z", header_lines({"Accept": "any"}), b"{}")
+
+    host = server.url.removeprefix("http://").encode()
+    assert server.requests == [b"PUT /api/x?y=z HTTP/1.1\r\nHost: %s\r\nAccept: any\r\nContent-Length: 2\r\n\r\n{}" % host]
+    assert (answer.status, answer.header("content-LENGTH"), answer.header("Other"), answer.body) == (200, "2", "", b"hi")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK,
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+    ],
+    ids=["chunked", "announced", "HTTP/1.0"],
+)
+async def test_an_answer_may_come_in_all_the_ways_of_http(answer: bytes):
+    assert await asked(answer) == b"hi"
+
+
+async def test_an_answer_without_a_length_lasts_until_the_connection_ends():
+    assert await asked(Last(b"HTTP/1.1 200 OK\r\n\r\nhi")) == b"hi"
+
+
+async def test_an_answer_without_a_body_is_whole_with_its_headers():
+    assert await asked(b"HTTP/1.1 204 No Content\r\n\r\n") == b""
+
+
+async def test_a_connection_is_kept_for_the_next_request():
+    async with serving(OK, OK, OK) as server:
+        with closing(Peer(server.url)) as peer:
+            for _ in range(3):
+                await peer.ask("POST", "/", b"", b"{}")
+
+    assert (server.connections, len(server.requests)) == (1, 3)
+
+
+async def test_requests_at_once_have_a_connection_each():
+    async with serving(*[OK] * 5) as server:
+        with closing(Peer(server.url)) as peer:
+            await asyncio.gather(*(peer.ask("GET", "/", b"") for _ in range(3)))
+            await asyncio.gather(*(peer.ask("GET", "/", b"") for _ in range(2)))
+
+    assert server.connections == 3
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi", b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"]
+)
+async def test_a_connection_whose_server_wants_no_more_is_not_used_again(answer: bytes):
+    async with serving(answer, OK) as server:
+        with closing(Peer(server.url)) as peer:
+            await peer.ask("GET", "/", b"")
+            await peer.ask("GET", "/", b"")
+
+    assert server.connections == 2
+
+
+async def test_a_connection_that_was_idle_for_long_is_not_used_again():
+    async with serving(OK, OK) as server:
+        with closing(Peer(server.url, idle_seconds=0)) as peer:
+            await peer.ask("GET", "/", b"")
+            await peer.ask("GET", "/", b"")
+
+    assert server.connections == 2
+
+
+async def test_a_kept_connection_that_turns_out_to_be_closed_is_replaced_for_what_may_be_sent_twice():
+    async with serving(OK, CLOSES, OK) as server:
+        with closing(Peer(server.url)) as peer:
+            await peer.ask("GET", "/", b"")
+            answer = await peer.ask("PUT", "/", b"", b"{}")
+
+    assert (answer.status, server.connections, len(server.requests)) == (200, 2, 3)
+
+
+async def test_what_may_not_be_sent_twice_is_not():
+    async with serving(OK, CLOSES, OK) as server:
+        with closing(Peer(server.url)) as peer:
+            await peer.ask("POST", "/", b"", b"{}")
+            with pytest.raises(NoAnswer, match="closed"):
+                await peer.ask("POST", "/", b"", b"{}")
+
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nConte", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"])
+async def test_a_server_that_breaks_off_is_not_asked_again(answer: bytes):
+    async with serving(Last(answer), OK) as server:
+        with closing(Peer(server.url)) as peer, pytest.raises(NoAnswer, match="closed before the end"):
+            await peer.ask("GET", "/", b"")
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"]
+)
+async def test_what_is_no_answer_is_told(garbage: bytes):
+    with pytest.raises(NoAnswer, match="not an answer in HTTP"):
+        await asked(garbage, OK)
+
+
+@pytest.mark.parametrize("more", [OK, b"HTTP/1.1 200"], ids=["an answer", "the beginning of one"])
+async def test_nobody_gets_an_answer_that_nobody_asked_for(more: bytes):
+    async with serving(OK + more.replace(b"hi", b"no"), OK) as server:
+        with closing(Peer(server.url)) as peer:
+            first, second = await peer.ask("GET", "/", b""), await peer.ask("GET", "/", b"")
+
+    assert (first.body, second.body, server.connections) == (b"hi", b"hi", 2)
+
+
+async def test_who_gives_up_leaves_no_connection_behind():
+    async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh", OK) as server:
+        with closing(Peer(server.url)) as peer:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await peer.ask("GET", "/", b"")
+            await asyncio.wait_for(server.ended.wait(), 5)
+            answer = await peer.ask("GET", "/", b"")
+
+    assert (answer.body, server.connections) == (b"hi", 2)
+
+
+async def test_closing_ends_what_is_idle_at_once_and_the_others_with_their_answers():
+    async with serving(OK, OK) as server:
+        peer = Peer(server.url)
+        asking = asyncio.create_task(peer.ask("GET", "/", b""))
+        await asyncio.sleep(0)
+        peer.close()
+        assert (await asking).body == b"hi"
+        await asyncio.wait_for(server.ended.wait(), 5)
+
+
+async def test_a_large_body_goes_out_whole():
+    body = b"x" * 8_000_000
+    async with serving(OK) as server:
+        with closing(Peer(server.url)) as peer:
+            await peer.ask("PUT", "/", b"", body)
+
+    assert server.requests[0].endswith(b"\r\n\r\n" + body)
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\0b"])
+def test_a_header_cannot_smuggle_another(value: str):
+    with pytest.raises(ValueError, match="X-Name"):
+        header_lines({"X-Name": value})
+
+
+@pytest.mark.parametrize("target", ["/x HTTP/1.1\r\nX: y", "x", "/a b", "/ä", ""])
+async def test_a_target_cannot_smuggle_a_request(target: str):
+    with pytest.raises(ValueError, match="no path"):
+        await Peer("http://127.0.0.1:1").ask("GET", target, b"")
+
+
+async def test_a_server_that_is_not_there_is_named():
+    with pytest.raises(NoConnection, match=r"127\.0\.0\.1:1: "):
+        await Peer("http://127.0.0.1:1").ask("GET", "/", b"")
+
+
+async def test_a_name_that_does_not_resolve_is_named():
+    with pytest.raises(NoConnection, match=r"nowhere\.invalid"):
+        await Peer("http://nowhere.invalid").ask("GET", "/", b"")
+
+
+async def test_a_server_that_does_not_shake_hands_is_given_up():
+    over = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        over.set()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        peer = Peer(f"https://127.0.0.1:{port}", connect_seconds=0.1)
+        with pytest.raises(NoConnection, match=r"within 0\.1 s"):
+            await peer.ask("GET", "/", b"")
+        await asyncio.wait_for(over.wait(), 5)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Callable[[str], Sides]:
+    """The server's and the client's side of a server that is known by this name."""
+
+    def contexts(host: str) -> Sides:
+        authority = Authority("tests")
+        authority.serving("server", hosts=[host]).write(tmp_path / "server")
+        server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        server.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+        return server, ssl.create_default_context(cadata=authority.certificate_pem.decode())
+
+    return contexts
+
+
+async def test_over_tls_the_servers_name_counts(tls: Callable[[str], Sides]):
+    theirs, ours = tls("cluster.example")
+    async with serving(OK, OK, tls=theirs) as server:
+        with closing(Peer(server.url, tls=ours, server_hostname="cluster.example")) as peer:
+            for _ in range(2):
+                assert (await peer.ask("GET", "/", b"")).body == b"hi"
+        with pytest.raises(NoConnection, match="certificate"):
+            await Peer(server.url, tls=ours).ask("GET", "/", b"")
+        with pytest.raises(NoConnection, match="certificate"):
+            await Peer(server.url).ask("GET", "/", b"")
+
+    assert len(server.requests) == 2
