@@ -220,6 +220,7 @@ def _server(app: FastAPI, listener: Listener) -> _Server:
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,

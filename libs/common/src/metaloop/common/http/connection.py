@@ -44,12 +44,13 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._expected = loop.create_future()
         self._has_heard = False
+        end: Answer | NoAnswer = NoAnswer("given up")
         try:
             self._transport.writelines(request)
             end = await self._expected
-        except BaseException:
-            self.cut()
-            raise
+        finally:
+            if isinstance(end, NoAnswer):
+                self.cut()
         if isinstance(end, NoAnswer):
             raise end
         self._expected = None
