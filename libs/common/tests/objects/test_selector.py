@@ -8,7 +8,7 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.selector import parse_selector, parse_selector_text
 
-LABELS = {"app": "shop", "tier": "front"}
+LABELS = {"app": "shop", "tier": "front", "size": "10", "example.com/team": "blue"}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ def test_object_form_matches_as_kubernetes_does(raw: JsonObject, expected: bool)
         ("app notin (shop)", False),
         ("!gone", True),
         ("gone", False),
+        ("example.com/team = blue", True),
+        ("size>9,size<11", True),
+        ("size>10", False),
+        ("app>1", False),
+        ("gone<1", False),
     ],
 )
 def test_text_form_matches_as_kubectl_does(text: str, expected: bool):
@@ -53,6 +58,7 @@ def test_text_form_matches_as_kubectl_does(text: str, expected: bool):
         ({"matchExpressions": {}}, "spec.selector.matchExpressions"),
         ({"matchExpressions": [{"operator": "Exists"}]}, "spec.selector.matchExpressions[0]"),
         ({"matchExpressions": [{"key": "a", "operator": "Like"}]}, "spec.selector.matchExpressions[0].operator"),
+        ({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}, "spec.selector.matchExpressions[0].operator"),
         ({"matchExpressions": [{"key": "a", "operator": "In"}]}, "spec.selector.matchExpressions[0].values"),
         ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}, "spec.selector.matchExpressions[0].values"),
     ],
@@ -64,7 +70,7 @@ def test_what_is_wrong_is_named_by_its_path(raw: JsonObject, field: str):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("text", ["a=b=c", "a in b", "(x)", ",", "a in (b"])
+@pytest.mark.parametrize("text", ["a=b=c", "a in b", "(x)", ",", "a=b,", "a in (b", "a>b", "a=b@c", "-a", "a in (b c)", "/a"])
 def test_text_that_is_no_selector_is_refused(text: str):
     with pytest.raises(InvalidSpec):
         parse_selector_text(text)

@@ -38,7 +38,15 @@ _OPERATORS: dict[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "NotIn": lambda value, values: value is None or value not in values,
     "Exists": lambda value, _values: value is not None,
     "DoesNotExist": lambda value, _values: value is None,
+    "Gt": lambda value, values: value is not None and _is_number(value) and int(value) > int(values[0]),
+    "Lt": lambda value, values: value is not None and _is_number(value) and int(value) < int(values[0]),
 }
+_OPERATORS_OF_OBJECTS = ("In", "NotIn", "Exists", "DoesNotExist")
+"""What a `metav1.LabelSelector` may say; kubectl's text form knows numbers as well."""
+
+
+def _is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,8 @@ def _expression(raw: JsonValue, field: str) -> Requirement:
     if not is_object(raw) or not isinstance(key := raw.get("key"), str) or not key:
         raise InvalidSpec(field, "must be an object with a key")
     operator, values = raw.get("operator"), raw.get("values") or []
-    if not isinstance(operator, str) or operator not in _OPERATORS:
-        raise InvalidSpec(f"{field}.operator", f"must be one of {', '.join(_OPERATORS)}, not {operator!r}")
+    if not isinstance(operator, str) or operator not in _OPERATORS_OF_OBJECTS:
+        raise InvalidSpec(f"{field}.operator", f"must be one of {', '.join(_OPERATORS_OF_OBJECTS)}, not {operator!r}")
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise InvalidSpec(f"{field}.values", "must be a list of strings")
     if (operator in {"In", "NotIn"}) != bool(values):
@@ -105,24 +113,31 @@ def _expression(raw: JsonValue, field: str) -> Requirement:
     return Requirement(key, operator, tuple(map(str, values)))
 
 
-_SET = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)$")
-_EQUALITY = re.compile(r"^(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*)$")
-_EXISTENCE = re.compile(r"^(?P<not>!?)\s*(?P<key>[^\s!=,()]+)$")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_KEY = rf"(?P<key>(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?{_NAME})"
+_VALUE = rf"(?:{_NAME})?"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_SET = re.compile(rf"{_KEY}\s+(?P<operator>in|notin)\s*\(\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)")
+_EQUALITY = re.compile(rf"{_KEY}\s*(?P<operator>==|=|!=)\s*(?P<value>{_VALUE})")
+_COMPARISON = re.compile(rf"{_KEY}\s*(?P<operator>[<>])\s*(?P<value>{_NUMBER.pattern})")
+_EXISTENCE = re.compile(rf"(?P<not>!?)\s*{_KEY}")
 _BETWEEN_TERMS = re.compile(r",(?![^(]*\))")
 
 
 def parse_selector_text(text: str) -> Selector:
-    """The selector of kubectl's text form (`a=b,c in (d,e),!f`); blank text matches everything. Raises InvalidSpec."""
+    """The selector of kubectl's text form (`a=b,c in (d,e),!f,g>1`); blank text matches everything. Raises InvalidSpec."""
     terms = [term.strip() for term in _BETWEEN_TERMS.split(text)] if text.strip() else []
     return Selector(tuple(_term(term, text) for term in terms))
 
 
 def _term(term: str, text: str) -> Requirement:
-    if found := _SET.match(term):
+    if found := _SET.fullmatch(term):
         values = tuple(value.strip() for value in found["values"].split(","))
         return Requirement(found["key"], "In" if found["operator"] == "in" else "NotIn", values)
-    if found := _EQUALITY.match(term):
+    if found := _EQUALITY.fullmatch(term):
         return Requirement(found["key"], "NotIn" if found["operator"] == "!=" else "In", (found["value"],))
-    if found := _EXISTENCE.match(term):
+    if found := _COMPARISON.fullmatch(term):
+        return Requirement(found["key"], "Gt" if found["operator"] == ">" else "Lt", (found["value"],))
+    if found := _EXISTENCE.fullmatch(term):
         return Requirement(found["key"], "DoesNotExist" if found["not"] else "Exists")
     raise InvalidSpec("label selector", f"can't read {term!r} in {text!r}")
