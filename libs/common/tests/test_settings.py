@@ -39,6 +39,32 @@ def test_settings_that_make_no_sense_end_the_process_and_name_the_variables(
     assert "hunter2" not in complaint
 
 
+def test_an_option_counts_for_more_than_its_variable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("METALOOP_NATS_URL", "nats://bus:4222")
+    monkeypatch.setenv("METALOOP_PORT", "1234")
+
+    settings = load_settings(Settings, ["--port", "4321"])
+
+    assert (settings.nats_url, settings.port) == ("nats://bus:4222", 4321)
+
+
+def test_an_argument_that_is_no_option_ends_the_process(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        load_settings(Settings, ["--prot", "1234"])
+
+    assert raised.value.code == EXIT_INVALID_SETTINGS
+    assert "unrecognized arguments: --prot 1234" in capsys.readouterr().err
+
+
+def test_help_tells_all_options_and_ends_well(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        load_settings(Settings, ["--help"])
+
+    told = capsys.readouterr().out
+    assert raised.value.code == 0
+    assert [name for name in Settings.model_fields if f"--{name.replace('_', '-')} " not in told] == []
+
+
 def test_settings_do_not_change():
     with pytest.raises(ValidationError):
         load_settings(Settings).port = 1

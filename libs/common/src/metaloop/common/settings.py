@@ -1,11 +1,16 @@
-"""Settings that services share: read from the environment with the prefix METALOOP_, checked at start, frozen from then on."""
+"""Settings that services share: read from the command line and from the environment, checked at start, frozen from then on.
+
+What METALOOP_ACK_WAIT_SECONDS=10 says, `--ack-wait-seconds 10` says too, and counts for more.
+"""
 
 import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, CliApp, CliSettingsSource, SettingsConfigDict
 
 from metaloop.common.telemetry.logs import Format, Level
 
@@ -16,7 +21,9 @@ EXIT_INVALID_SETTINGS = 2
 class EnvironmentSettings(BaseSettings):
     """How all settings are read; the name of a field in capitals, after the prefix, is its variable."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True, cli_kebab_case=True, cli_implicit_flags=True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +96,14 @@ class FieldManagerSettings(EnvironmentSettings):
 SettingsT = TypeVar("SettingsT", bound=EnvironmentSettings)
 
 
-def load_settings(kind: type[SettingsT]) -> SettingsT:
-    """The settings of this process; where they make no sense, it says which variable is wrong and exits with status 2."""
+def load_settings(kind: type[SettingsT], arguments: Sequence[str] = ()) -> SettingsT:
+    """The settings of this process; where they make no sense, it says which variable is wrong and exits with status 2.
+
+    `--help` among the arguments prints all settings with their defaults.
+    """
     try:
-        return kind()
+        command_line = CliSettingsSource[ArgumentParser](kind, cli_prog_name=f"python -m {kind.__module__.rpartition('.')[0]}")
+        return CliApp.run(kind, cli_args=[*arguments], cli_settings_source=command_line)
     except ValidationError as problem:
         sys.stderr.write(complaint(problem))
         sys.exit(EXIT_INVALID_SETTINGS)

@@ -14,7 +14,7 @@ def main() -> int:
     """The exit status of this process's whole life."""
     # uvloop looks names up in libuv's threads. With its four, four names whose servers do not answer would hold up everybody else's.
     os.environ.setdefault("UV_THREADPOOL_SIZE", "64")
-    settings = load_settings(Settings)
+    settings = load_settings(Settings, sys.argv[1:])
     return run_service("hookgateway", settings, partial(build, settings=settings))
 
 

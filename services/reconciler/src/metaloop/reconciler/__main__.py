@@ -10,7 +10,7 @@ from metaloop.reconciler.settings import Settings
 
 def main() -> int:
     """Runs the service until it is told to stop, and returns its exit status."""
-    settings = load_settings(Settings)
+    settings = load_settings(Settings, sys.argv[1:])
     return run_service("reconciler", settings, build_from(settings))
 
 

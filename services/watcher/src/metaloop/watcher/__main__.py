@@ -11,7 +11,7 @@ from metaloop.watcher.settings import WatcherSettings
 
 def main() -> int:
     """The exit status of the watcher's whole life."""
-    settings = load_settings(WatcherSettings)
+    settings = load_settings(WatcherSettings, sys.argv[1:])
     return run_service("watcher", settings, partial(build, settings=settings))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
 from metaloop.watcher.core.shard import Shard, Share
@@ -12,7 +13,7 @@ _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 
 
 class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings):
-    """What the watcher can be told."""
+    """What can be set; each field is the environment variable METALOOP_<NAME>."""
 
     port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
     debug_port: int = Field(
@@ -88,5 +89,8 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     @field_validator("target_label_selector")
     @classmethod
     def _is_selector(cls, text: str) -> str:
-        parse_selector_text(text)
+        try:
+            parse_selector_text(text)
+        except InvalidSpec as problem:
+            raise ValueError(str(problem)) from problem
         return text

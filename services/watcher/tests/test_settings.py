@@ -1,0 +1,33 @@
+"""What the watcher can be told, and what it says of what it can't make sense of."""
+
+import pytest
+
+from metaloop.common.settings import load_settings
+from metaloop.watcher.settings import WatcherSettings
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--shard", "3/2", "METALOOP_SHARD: Value error, shards are counted from 0: there is no shard 3 of 2"),
+        ("--shard", "first", "METALOOP_SHARD: String should match pattern"),
+        ("--target-label-selector", "team in (blue", "METALOOP_TARGET_LABEL_SELECTOR: Value error, label selector: can't read"),
+        ("--leader-lease-seconds", "soon", "METALOOP_LEADER_LEASE_SECONDS: Input should be a valid integer"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_a_bad_end(option: str, value: str, complaint: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        load_settings(WatcherSettings, [option, value])
+
+    told = capsys.readouterr().err
+    assert raised.value.code == 2
+    assert told.startswith(complaint)
+    assert told.count("\n") == 1
+
+
+def test_watchers_of_different_shares_have_different_names():
+    told = ([], ["--shard", "1/2"], ["--target-label-selector", "team=blue"], ["--target-label-selector", "team=red"])
+
+    names = [load_settings(WatcherSettings, arguments).share.name for arguments in told]
+
+    assert len({*names}) == len(told)
