@@ -14,6 +14,7 @@ METALOOP = Path(sys.executable).with_name("metaloop")
 PROMISED = (
     "--kubeconfig",
     "--reconcilers",
+    "--watchers",
     "--target-label-selector",
     "--discovery-interval",
     "--apply-strategy",
@@ -82,6 +83,8 @@ def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
         ("--discovery-interval", "5", "is not a duration such as 500ms"),
         ("--discovery-interval", "0s", "is not a duration such as 500ms"),
         ("--reconcilers", "0", "Invalid value for '--reconcilers'"),
+        ("--watchers", "0", "Invalid value for '--watchers'"),
+        ("--target-label-selector", "team in (blue", "can't read 'team in (blue'"),
         ("--kubeconfig", "/there/is/no/such/file", "does not exist"),
     ],
 )

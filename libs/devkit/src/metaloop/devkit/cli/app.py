@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from metaloop.common.duration import seconds_of
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.objects.selector import parse_selector_text
 from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
 from metaloop.devkit.cli.plan import PlanOptions, plan
@@ -51,6 +53,14 @@ def _duration(text: str) -> float:
     return seconds
 
 
+def _selector(text: str) -> str:
+    try:
+        parse_selector_text(text)
+    except InvalidSpec as problem:
+        raise typer.BadParameter(str(problem)) from problem
+    return text
+
+
 @app.command()
 def up(  # noqa: PLR0913 - one argument for each option of the command line
     *,
@@ -59,8 +69,12 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
         typer.Option(help="The cluster to serve. Without it, a control plane is started for this run.", exists=True, dir_okay=False),
     ] = None,
     reconcilers: Annotated[int, typer.Option(help="How many reconcilers share the work.", min=1)] = 2,
+    watchers: Annotated[int, typer.Option(help="How many watchers stand by for one another: one leads, by a Lease.", min=1)] = 1,
     target_label_selector: Annotated[
-        str, typer.Option(help="Serve only the controllers whose labels match this selector; empty for all.")
+        str,
+        typer.Option(
+            help="Serve only the controllers whose labels match this selector; empty for all.", parser=_selector, metavar="SELECTOR"
+        ),
     ] = "",
     discovery_interval: Annotated[
         float, typer.Option(help="How often to look for new kinds of resources.", parser=_duration, metavar="DURATION")
@@ -73,7 +87,7 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
     metrics_port_base: Annotated[
         int | None,
         typer.Option(
-            help="First of the services' ports (probes and metrics): watcher, hookgateway, reconcilers. Free ones are picked without it.",
+            help="First of the services' ports (probes and metrics): watcher, hookgateway, reconcilers, other watchers. Free ones are picked without it.",
             min=1,
             max=65000,
         ),
@@ -87,6 +101,7 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
     options = UpOptions(
         kubeconfig=kubeconfig,
         reconcilers=reconcilers,
+        watchers=watchers,
         target_label_selector=target_label_selector,
         discovery_interval_seconds=discovery_interval,
         apply_strategy=apply_strategy,

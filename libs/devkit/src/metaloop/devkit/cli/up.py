@@ -13,7 +13,7 @@ from metaloop.devkit import install, tell
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.cli.cluster import own_control_plane
 from metaloop.devkit.cli.run import forever
-from metaloop.devkit.stack import Stack
+from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.workdir import run_folder
 
 
@@ -23,6 +23,7 @@ class UpOptions:
 
     kubeconfig: Path | None
     reconcilers: int
+    watchers: int
     target_label_selector: str
     discovery_interval_seconds: float
     apply_strategy: str
@@ -38,6 +39,7 @@ class UpOptions:
             "DISCOVERY_INTERVAL_SECONDS": str(self.discovery_interval_seconds),
             "APPLY_STRATEGY": self.apply_strategy,
             "LOG_LEVEL": self.log_level,
+            **({"LEADER_ELECTION": "true"} if self.watchers > 1 else {}),
         }
 
 
@@ -75,6 +77,7 @@ async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> As
                 nats_url=broker.url,
                 workdir=folder,
                 reconcilers=options.reconcilers,
+                watchers=({},) * options.watchers,
                 settings=options.settings(),
                 port_base=options.metrics_port_base,
             )
@@ -88,7 +91,8 @@ def _tell_where(stack: Stack) -> None:
     tell.line(f"logs are in {stack.watcher.log.parent}, metrics at")
     for service in stack.services:
         tell.line(f"  {service.metrics_url} ({service.name})")
-    tell.line(f"what waits and why: {stack.watcher.debug_url}/queue, and leases, cache, interests, controllers beside it")
+    for watcher in stack.watchers:
+        tell.line(f"what waits and why: {watcher.debug_url}/queue, and leases, cache, interests, controllers beside it ({watcher.name})")
 
 
 @contextmanager
@@ -97,7 +101,7 @@ def _ready_file(path: Path | None, *, kubeconfig: Path, stack: Stack) -> Iterato
     if path is None:
         yield
         return
-    services = {service.name: {"pid": service.pid, "url": service.url} for service in stack.services}
+    services = {service.name: _whereabouts(service) for service in stack.services}
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps({"kubeconfig": str(kubeconfig.absolute()), "services": services}, indent=2) + "\n")
     draft.replace(path)
@@ -105,3 +109,8 @@ def _ready_file(path: Path | None, *, kubeconfig: Path, stack: Stack) -> Iterato
         yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def _whereabouts(service: Service) -> dict[str, int | str]:
+    found: dict[str, int | str] = {"pid": service.pid, "url": service.url}
+    return {**found, "debug_url": service.debug_url} if service.debug_url else found
