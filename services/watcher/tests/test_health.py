@@ -34,6 +34,7 @@ class Ward:
         self.looks = 0
         self.raw: JsonObject = {}
         self.health = SYNCED
+        self.leads = True
 
     def patients(self) -> Iterable[Patient]:
         self.looks += 1
@@ -58,7 +59,8 @@ async def ward(kube: KubeClient, cluster: Cluster, proxy: ApiProxy, namespace: s
     manifest = composite(ward.name, parent=parent_resource("wards"), hook_url="http://127.0.0.1:1/", children=[])
     ward.raw = await cluster.create(COMPOSITES, manifest)
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(HealthWriter(kube, patients=ward.patients, clock=ward.clock, pace=Pace(look_seconds=0.05)).run())
+        writer = HealthWriter(kube, patients=ward.patients, clock=ward.clock, leads=lambda: ward.leads, pace=Pace(look_seconds=0.05))
+        running = tasks.create_task(writer.run())
         yield ward
         running.cancel()
     await cluster.delete(COMPOSITES, "", ward.name)
@@ -136,3 +138,16 @@ async def test_what_could_not_be_written_is_written_later(ward: Ward, proxy: Api
     await ward.looked_at()
 
     assert (await ward.status())["parents"] == 2
+
+
+async def test_nothing_is_written_by_who_leads_no_more(ward: Ward):
+    ward.leads = False
+    await ward.looked_at()
+    ward.clock.advance(60)
+    await ward.looked_at()
+    assert ward.writes() == 0
+
+    ward.leads = True
+    await ward.looked_at()
+
+    assert ward.writes() == 1

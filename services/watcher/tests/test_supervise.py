@@ -311,6 +311,19 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
         task.cancel()
 
 
+async def test_who_leads_no_more_stops_a_controller_without_a_word(scene: Scene):
+    leads = True
+    await scene.install_served()
+    scene.watcher.supervisor.take_over(leads=lambda: leads)
+    told = scene.heard.of(scene.name)
+
+    leads = False
+    await scene.cluster.delete(COMPOSITES, "", scene.name)
+
+    await scene.stops()
+    assert scene.heard.of(scene.name) == told
+
+
 async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     watcher = scene.watcher
     views = Views(queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients)

@@ -120,12 +120,12 @@ class Reign:
         watcher = self._watcher
         watcher.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, patients=self._while_leading(watcher.supervisor.patients), clock=watcher.queue.clock)
+        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock, leads=self.leads)
         try:
             async with dispatcher.open(), asyncio.TaskGroup() as tasks:
                 if self._settings.leader_election and watcher.queue.core.window.workers:
                     watcher.awake.distrust()  # what workers wrote while nobody led, they told nobody
-                watcher.supervisor.take_over()
+                watcher.supervisor.take_over(leads=self.leads)
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
                 tasks.create_task(health.run(), name="health")

@@ -48,8 +48,12 @@ class _Chart:
 class HealthWriter:
     """Looks at all controllers every second, for as long as it runs."""
 
-    def __init__(self, kube: KubeClient, *, patients: Patients, clock: Callable[[], float], pace: Pace = _USUAL) -> None:
+    def __init__(
+        self, kube: KubeClient, *, patients: Patients, clock: Callable[[], float], leads: Callable[[], bool], pace: Pace = _USUAL
+    ) -> None:
         self._kube = kube
+        self._leads = leads
+        """Whether it is ours to write at this moment: to be asked before each write, since we may have slept after the last."""
         self._patients = patients
         self._clock = clock
         self._pace = pace
@@ -64,7 +68,7 @@ class HealthWriter:
             for patient in tuple(self._patients()):
                 uid = unstructured.uid(patient.raw)
                 charts[uid] = chart = self._chart(uid, unstructured.generation(patient.raw))
-                if self._is_due(chart, patient.health):
+                if self._is_due(chart, patient.health) and self._leads():
                     await self._tell(chart, patient)
             self._charts = charts
 

@@ -68,6 +68,14 @@ class Announcer(Protocol):
         ...
 
 
+def _always() -> bool:
+    return True
+
+
+def _never() -> bool:
+    return False
+
+
 @dataclass(slots=True, eq=False)
 class _Controller:
     """One installed controller: what it asks for, and what became of that."""
@@ -101,8 +109,8 @@ class Supervisor:
         self._announcer = announcer
         self._share = settings.share
         self._grace_seconds = settings.related_grace_seconds
-        self._speaks = False
-        """Whether it is ours to tell people of controllers: a standby is silent."""
+        self._speaks: Callable[[], bool] = _never
+        """Whether it is ours at this moment to tell people of controllers: a standby is silent, and who was asleep while another began to lead."""
         self._controllers: dict[ControllerId, _Controller] = {}
         self._related: dict[ResourceId, float] = {}
         """The related resources that are watched, each with the time until when: infinite while somebody follows it."""
@@ -166,15 +174,15 @@ class Supervisor:
         for controller in self._controllers.values():
             yield Installed(resource=controller.resource, raw=controller.raw, wanted=controller.wanted)
 
-    def take_over(self) -> None:
-        """We speak for this shard from now on: have all parents looked at, and tell what stands, which others may have told before."""
-        self._speaks = True
+    def take_over(self, *, leads: Callable[[], bool] = _always) -> None:
+        """We speak for this shard as long as it `leads`: have all parents looked at, and tell what stands, which others may have told before."""
+        self._speaks = leads
         for controller in self._controllers.values():
             if controller.running is not None:
                 self._announce_beginning(controller)
                 self._router.start(controller.running, reason="watcher started")
             if controller.trouble is not None:
-                self._announce(controller, "Warning", controller.trouble.reason, controller.trouble.message)
+                self._announce_trouble(controller, controller.trouble)
 
     def tell(self, regarding: JsonObject, reason: str, message: str) -> None:
         """Have a Normal Event on a controller."""
@@ -182,7 +190,7 @@ class Supervisor:
 
     def stand_back(self) -> None:
         """Another watcher speaks for this shard."""
-        self._speaks = False
+        self._speaks = _never
 
     # -- controllers -----------------------------------------------------------------------------------------------------------------
 
@@ -374,9 +382,12 @@ class Supervisor:
         """Say once what is wrong with a controller; and once a resource is back that was away, look at all its parents."""
         before, controller.trouble = controller.trouble, trouble
         if trouble is not None and trouble != before:
-            self._announce(controller, "Normal" if trouble.is_wanted else "Warning", trouble.reason, trouble.message)
+            self._announce_trouble(controller, trouble)
         if trouble is None and before is not None and before.is_refusal and controller.running is not None:
             self._router.start(controller.running, reason="its resources can be watched again")
+
+    def _announce_trouble(self, controller: _Controller, trouble: Trouble) -> None:
+        self._announce(controller, "Normal" if trouble.is_wanted else "Warning", trouble.reason, trouble.message)
 
     def _tell_of_bearers(self, controller_id: ControllerId, controller: _Controller) -> None:
         """A controller that is gone leaves parents behind that can't be deleted: say which, and how they are helped."""
@@ -388,7 +399,7 @@ class Supervisor:
     def _announce(self, controller: _Controller, type_: EventType, reason: str, message: str) -> None:
         say: Callable[..., object] = log.warning if type_ == "Warning" else log.info
         say("controller.event", **{fields.CONTROLLER: unstructured.describe(controller.raw), fields.REASON: reason, "message": message})
-        if self._speaks:
+        if self._speaks():
             self._announcer.record(controller.raw, type_, reason, message)
 
 
