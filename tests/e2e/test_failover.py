@@ -19,6 +19,7 @@ from metaloop.devkit.workdir import run_folder
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
 _LEASE_SECONDS = 6
 _HOOK_SECONDS = 0.2
+_HANDOVER_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -51,8 +52,10 @@ async def test_syncs_go_on_at_once_when_the_leader_is_asked_to_stop(story: Story
     leader = await _leader(story)
 
     stopping = asyncio.create_task(leader.stop())
+    await story.parent("after-stop", text="hello")
 
-    await _settles(story, "after-stop", within_seconds=4)
+    await eventually(lambda: story.called(1, parent="after-stop"), within_seconds=_HANDOVER_SECONDS)
+    await eventually(lambda: story.settled("after-stop"))
     await stopping
     await leader.start()
 

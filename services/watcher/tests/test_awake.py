@@ -9,7 +9,7 @@ def test_who_begins_to_listen_late_distrusts_what_it_knows_for_a_while():
     clock = FakeClock()
     awake = Awake(clock)
 
-    awake.distrust()
+    awake.distrust(before=clock())
 
     assert awake.is_behind()
 

@@ -23,8 +23,9 @@ LEASE_SECONDS = 6
 class Candidate:
     """A leader-to-be that notes when it reigns."""
 
-    def __init__(self, kube: KubeClient, namespace: str, identity: str) -> None:
-        election = Election(identity=identity, lease_seconds=LEASE_SECONDS)
+    def __init__(self, kube: KubeClient, namespace: str, identity: str, *, lease_seconds: int = LEASE_SECONDS) -> None:
+        election = Election(identity=identity, lease_seconds=lease_seconds)
+        self.election = election
         self.leader = Leader(kube, election, namespace=namespace, name="lease")
         self.reigns = False
         self.task: asyncio.Task[None] | None = None
@@ -61,6 +62,23 @@ async def test_one_of_two_reigns_and_the_other_within_two_seconds_of_its_resigna
         await eventually(lambda: second.reigns, within_seconds=2)
         assert not first.reigns
         assert not first.leader.leads()
+
+
+async def test_who_is_told_of_a_resignation_reigns_at_once(kube: KubeClient, namespace: str):
+    first, second = (Candidate(kube, namespace, name, lease_seconds=600) for name in "ab")
+    async with running(first):
+        await eventually(lambda: first.reigns)
+        async with running(second):
+            await eventually(lambda: second.election.record.holder == "a")  # by itself it looks again in half a minute
+
+            async def herald() -> None:
+                second.leader.wake()
+
+            first.leader.on_resigned = herald
+            assert first.task is not None
+            first.task.cancel()
+
+            await eventually(lambda: second.reigns, within_seconds=1)
 
 
 async def test_a_leader_that_cannot_renew_is_done_before_another_begins(

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from metaloop.common.bus.connect import Bus, connected
+from metaloop.common.bus.connect import Bus, Message, connected
+from metaloop.common.bus.messages import resigned_subject
 from metaloop.common.bus.stream import JobStream, StreamSettings
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
@@ -122,9 +123,9 @@ class Reign:
         dispatcher = self._dispatcher()
         health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock, leads=self.leads)
         try:
-            async with dispatcher.open(), asyncio.TaskGroup() as tasks:
+            async with dispatcher.open() as heard_since, asyncio.TaskGroup() as tasks:
                 if self._settings.leader_election and watcher.queue.core.window.workers:
-                    watcher.awake.distrust()  # what workers wrote while nobody led, they told nobody
+                    watcher.awake.distrust(before=heard_since)  # what workers wrote while nobody led, they told nobody
                 watcher.supervisor.take_over(leads=self.leads)
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
@@ -193,20 +194,26 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
                 queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients
             )
             service.run("views", partial(views.serve, settings.debug_port))
-        service.run("lead", _leading(reign, kube, settings))
+        service.run("lead", _leading(reign, kube, bus, settings=settings))
         yield
 
 
-def _leading(reign: Reign, kube: KubeClient, settings: WatcherSettings) -> Callable[[], Coroutine[Any, Any, None]]:
+def _leading(reign: Reign, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> Callable[[], Coroutine[Any, Any, None]]:
     """What runs the reign: for ever, or whenever an election is won."""
     if not settings.leader_election:
         return reign.run
+    share = settings.share.name
     election = Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds)
-    leader = Leader(kube, election, namespace=settings.lease_namespace, name=f"metaloop-watcher-{settings.share.name}")
+    leader = Leader(kube, election, namespace=settings.lease_namespace, name=f"metaloop-watcher-{share}")
+    leader.on_resigned = partial(bus.publish, resigned_subject(share), b"")
     reign.leads = leader.leads
 
+    async def look(_: Message) -> None:
+        leader.wake()
+
     async def lead() -> None:
-        await leader.run(reign.run)
+        async with bus.listening(resigned_subject(share), look):
+            await leader.run(reign.run)
 
     return lead
 

@@ -36,10 +36,10 @@ class Awake:
             self._catch_up.flows(now)
         self._beat_at = now
 
-    def distrust(self) -> None:
-        """Others may have done something before we listened: what we know gets its time, as if we had slept."""
+    def distrust(self, *, before: float) -> None:
+        """Others may have done something before that time, when we didn't listen: what we know gets its time, as if we had slept until then."""
         self._catch_up.broke()
-        self._catch_up.flows(self._clock())
+        self._catch_up.flows(before)
 
     def is_behind(self) -> bool:
         """Whether we slept a moment ago; to be asked by whoever may come before the next beat."""

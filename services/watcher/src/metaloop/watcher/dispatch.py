@@ -71,8 +71,8 @@ class Dispatcher:
         self._alarm_due = math.inf
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
-        """Hears workers and grants leases for the length of the block; when it begins, the leases that workers hold are known."""
+    async def open(self) -> AsyncIterator[float]:
+        """Since when it hears workers, as it does for the length of the block; when that begins, the leases that workers hold are known."""
         self._queue.ring = self._bell.set
         self._bus.on_reconnect(self._doubt_deliveries)
         await self._stream.ensure_at_last()
@@ -83,9 +83,10 @@ class Dispatcher:
             serving_claims(self._bus, self._shard, handler=self._answer_claim),
             serving_related(self._bus, self._shard, handler=self._answer_related),
         ):
+            heard_since = self._queue.clock()
             for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
                 self._take_renewal(renewal)
-            yield
+            yield heard_since
 
     async def run(self) -> None:
         """Publish jobs for ever."""

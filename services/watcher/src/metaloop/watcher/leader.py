@@ -23,6 +23,8 @@ LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", k
 
 Reign: TypeAlias = Callable[[], Awaitable[object]]
 """What a leader does, until it is cancelled."""
+Herald: TypeAlias = Callable[[], Awaitable[object]]
+"""Tells the other candidates that the Lease is free."""
 
 _RESIGN_SECONDS = 1.0
 
@@ -40,6 +42,13 @@ class Leader:
         self._election = election
         self._namespace = namespace
         self._name = name
+        self._wakened = asyncio.Event()
+        self.on_resigned: Herald = _nobody_waits
+        """What is done once the Lease is given back."""
+
+    def wake(self) -> None:
+        """Look at the Lease now, if it isn't ours: there is reason to think that it is free."""
+        self._wakened.set()
 
     def leads(self) -> bool:
         """Whether we lead at this moment: to be asked before each word that only a leader may say."""
@@ -67,7 +76,10 @@ class Leader:
                 pass  # somebody was faster
             except MetaloopError as error:
                 log.warning("leader.unknown", **{fields.ERROR: str(error)})
-            await asyncio.sleep(self._election.retry_seconds / 2)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._election.retry_seconds / 2):
+                    await self._wakened.wait()
+            self._wakened.clear()
 
     async def _lead(self, reign: Reign) -> None:
         try:
@@ -119,6 +131,7 @@ class Leader:
             async with asyncio.timeout(_RESIGN_SECONDS):
                 await self._write(record)
                 log.info("leader.resigned", lease=self._name)
+                await self.on_resigned()
 
     async def _read(self) -> LeaseRecord:
         try:
@@ -131,6 +144,10 @@ class Leader:
         if record.resource_version:
             return _record(await self._kube.replace(LEASES, lease))
         return _record(await self._kube.create(LEASES, lease))
+
+
+async def _nobody_waits() -> None:
+    """Where nobody listens, the others look at the Lease now and then."""
 
 
 async def _until_cancelled(reign: Reign) -> None:

@@ -6,6 +6,7 @@ metaloop.renew.<shard>           worker -> watcher, a request: I still hold thes
 metaloop.outcome.<shard>         worker -> watcher: the report of a finished sync
 metaloop.done.<shard>.<lease>    server -> watcher: the job of this lease is out of the stream
 metaloop.held.<shard>            watcher -> all workers, when it starts: who holds what? Each answers with a `Renewal`
+metaloop.resigned.<shard>        watcher -> those that stand by for it: the Lease of the shard is free
 """
 
 from collections.abc import Sequence
@@ -121,6 +122,11 @@ def _done_prefix(shard: str) -> str:
 def held_subject(shard: str) -> str:
     """Where a watcher that starts asks who holds what."""
     return f"metaloop.held.{subject_token(shard)}"
+
+
+def resigned_subject(shard: str) -> str:
+    """Where a leader that gave its Lease back tells those that stand by; they would find out by themselves, a moment later."""
+    return f"metaloop.resigned.{subject_token(shard)}"
 
 
 HELD_IN_ANY_SHARD = "metaloop.held.*"
