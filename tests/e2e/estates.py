@@ -10,7 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS
-from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
@@ -54,11 +54,6 @@ class Estate:
         """The stories whose controller a watcher serves."""
         shown = {str(each["controller"]) for each in await self.lab.view("controllers", of=watcher)}
         return [story for story in self.stories if f"CompositeController {story.name}" in shown]
-
-    async def is_at_rest(self) -> None:
-        """Raises AssertionError while a reconciler has a parent of any watcher in hand."""
-        for watcher in self.watchers:
-            expect(await self.lab.view("leases", of=watcher) == [], "somebody holds a lease")
 
     async def children(self) -> set[str]:
         """The UIDs of all children."""

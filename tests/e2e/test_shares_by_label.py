@@ -1,18 +1,18 @@
 """Two watchers that share the controllers by labels: a controller whose label is edited moves from one to the other."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
 
-from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.json import JsonObject
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.cluster import COMPOSITES
-from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.story import Story
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
+from metaloop.devkit.testbed.story import Story, three_config_maps
 
-from .estates import Estate, change, converge, times_told
+from .estates import PARENTS, Estate, change, converge, times_told
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -24,7 +24,7 @@ async def teams(assets: Path) -> AsyncIterator[Estate]:
 
 
 async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_changes(teams: Estate) -> None:
-    """What the former watcher has in hand ends there: so a hook may be asked about one parent by both, and no child is made anew."""
+    """What the former watcher has in hand ends there before the other begins: no hook is asked about one parent by both, no child made anew."""
     (mover, stayer), (blue, red) = teams.stories, teams.watchers
     children = await teams.children()
 
@@ -40,22 +40,31 @@ async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_
     assert await teams.children() == children
     await eventually(lambda: _was_told(mover, started=4, stopped=3))
     await _was_told(stayer, started=1, stopped=0)
+    assert [str(each) for each in teams.lab.webhook.overlaps] == []
 
 
-async def test_a_controller_that_is_paused_while_it_moves_has_no_hook_asked_by_both_watchers(teams: Estate) -> None:
+async def test_a_controller_moves_only_once_a_hook_that_takes_long_has_answered(teams: Estate) -> None:
     (_, mover), (_, red) = teams.stories, teams.watchers
-    teams.lab.webhook.overlaps.clear()
+    asked, go_on = asyncio.Event(), asyncio.Event()
 
-    await change([mover], text="before")
-    await _edit(mover, {"annotations": {PAUSED_ANNOTATION: "true"}})
-    await eventually(lambda: mover.normal_event(of=mover.name, reason="Paused"))
-    await eventually(teams.is_at_rest)
-    await change([mover], text="while it is paused")
+    async def long(request: JsonObject) -> JsonObject:
+        asked.set()
+        await go_on.wait()
+        return three_config_maps(request)
+
+    calls = len(mover.calls())
+    mover.now_answers(long)
+    await change([mover], text="over there")
+    await asyncio.wait_for(asked.wait(), 15)
     await _edit(mover, {"labels": {"team": "red"}})
     await eventually(lambda: _serves(teams, red, mover))
-    await _edit(mover, {"annotations": {PAUSED_ANNOTATION: None}})
+    asked_before = len(mover.calls())
 
-    await converge([mover], text="while it is paused")
+    await steadily(mover.no_more_than(asked_before), for_seconds=3)
+    go_on.set()
+
+    assert asked_before - calls <= len(PARENTS)
+    await converge([mover], text="over there")
     assert [str(each) for each in teams.lab.webhook.overlaps] == []
 
 

@@ -574,3 +574,42 @@ def test_a_controller_that_comes_back_starts_without_its_old_limit(hand: QueueIn
     hand.mark()
 
     assert hand.take_all() == [KEY]
+
+
+# -- controllers that aren't ours yet ------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_shut_controller_nothing_is_handed_out_before_it_is_admitted(hand: QueueInHand):
+    other = job_key(controller="other")
+    hand.queue.shut(KEY.controller)
+    hand.mark()
+    hand.mark(other)
+    assert hand.take_all() == [other]
+    assert isinstance(hand.claim(), Busy)
+
+    hand.queue.admit(KEY.controller)
+
+    assert hand.take_all() == [KEY]
+    assert isinstance(hand.claim(), Lease)
+
+
+def test_a_job_that_is_in_the_stream_is_not_granted_while_its_controller_is_shut(hand: QueueInHand):
+    hand.mark()
+    assert hand.take_all() == [KEY]
+
+    hand.queue.shut(KEY.controller)
+
+    assert isinstance(hand.claim(), Busy)
+
+
+def test_what_is_in_hand_of_a_shut_controller_goes_on_to_its_end(hand: QueueInHand):
+    lease = hand.leased()
+    hand.queue.shut(KEY.controller)
+    hand.mark()
+    assert hand.renew(lease)
+    assert hand.queue.is_in_hand(KEY.controller)
+
+    hand.finish(lease)
+
+    assert not hand.queue.is_in_hand(KEY.controller)
+    assert hand.take_all() == []

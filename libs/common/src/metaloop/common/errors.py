@@ -3,6 +3,7 @@
     MetaloopError                  never raised itself
     ├── Transient                  trying again later may succeed
     │   ├── Unavailable            a peer (API server, bus, gateway) can't be reached or is overloaded
+    │   │   └── NobodyThere        the bus knows of nobody who would answer
     │   ├── Conflict               the cluster moved on: read again, decide again
     │   └── LeaseLost              this worker may no longer act for the parent
     └── Terminal                   the same input fails the same way: somebody must change something
@@ -34,6 +35,10 @@ class Unavailable(Transient):
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class NobodyThere(Unavailable):
+    """Nobody listens to what was asked, as far as the bus knows: it said so at once."""
 
 
 class Conflict(Transient):

@@ -35,6 +35,7 @@ from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.supervise import Announcer, Supervisor
+from metaloop.watcher.tenure import Tenures
 from metaloop.watcher.views import Views, count_cache, count_queue
 from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
@@ -113,6 +114,8 @@ class Reign:
         self._kube = kube
         self._bus = bus
         self._settings = settings
+        self._tenures = Tenures(bus, watcher.queue, patience_seconds=settings.ack_wait_seconds)
+        watcher.router.on_start, watcher.router.on_stop = self._tenures.started, self._tenures.stopped
         self._is_open = False
         self.leads: Callable[[], bool] = _nobody_else_is_there
 
@@ -129,6 +132,7 @@ class Reign:
                 watcher.supervisor.take_over(leads=self.leads)
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
+                tasks.create_task(self._tenures.run(leads=self.leads), name="tenures")
                 tasks.create_task(health.run(), name="health")
                 tasks.create_task(self._releaser().run(), name="release")
         finally:

@@ -1,6 +1,6 @@
 """For each event, asks the core which parents it concerns and marks them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,6 +22,10 @@ Parents: TypeAlias = tuple[Instance, Target]
 """The parents of one resource, of one controller."""
 
 
+def _nobody_listens(_: ControllerId) -> None:
+    """The listener of a router whose controllers nobody else could serve."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Router:
     """The running instances over the caches: who is marked for a change, and what a parent's world looks like."""
@@ -36,12 +40,17 @@ class Router:
     """Each controller object as it is now, which may be newer than the spec that its instance serves."""
     standings: dict[ControllerId, Standing] = field(default_factory=dict[ControllerId, Standing])
     """How many parents each running instance has, and which of them fail."""
+    on_start: Callable[[ControllerId], None] = _nobody_listens
+    """Called before anything of an instance is marked."""
+    on_stop: Callable[[ControllerId], None] = _nobody_listens
+    """Called after everything of an instance was forgotten."""
     _by_parent: dict[ResourceId, list[Parents]] = field(default_factory=dict[ResourceId, list[Parents]])
     _by_child: dict[ResourceId, list[Instance]] = field(default_factory=dict[ResourceId, list[Instance]])
 
     def start(self, instance: Instance, *, reason: str) -> None:
         """Route events to an instance, in place of an older one of the same controller, and mark all its parents."""
         controller = instance.controller
+        self.on_start(controller.id)
         former = self.standings.get(controller.id, Standing())
         standing = self.standings[controller.id] = Standing()
         self.instances[controller.id] = instance
@@ -64,6 +73,7 @@ class Router:
             self._index()
             self.interests.forget_controller(controller)
             self.queue.forget_controller(controller)
+            self.on_stop(controller)
 
     def bearers(self, controller: ControllerId) -> list[str]:
         """The parents of a running controller that have its finalizer, by namespace and name, in order."""

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg as Message
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from metaloop.common.errors import Unavailable
+from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.telemetry import fields, get_logger
 
 log = get_logger()
@@ -105,7 +105,7 @@ class Bus:
                 await subscription.unsubscribe()
 
     async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
-        """What somebody answered; `Unavailable` where nobody is there, nothing came in time, or the connection is down."""
+        """What somebody answered; `NobodyThere` where nobody is, `Unavailable` where nothing came in time, or the connection is down."""
         if not self.is_connected:
             raise Unavailable(f"request to {subject}: not connected to NATS")
         loop = asyncio.get_running_loop()
@@ -120,7 +120,7 @@ class Bus:
             timer.cancel()
             del self._answers[token]
         if status_of(message) == NO_RESPONDERS:
-            raise Unavailable(f"request to {subject}: nobody is there")
+            raise NobodyThere(f"request to {subject}: nobody is there")
         return message.data
 
     async def check(self, *, timeout_seconds: float = 2.0) -> None:

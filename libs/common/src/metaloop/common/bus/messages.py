@@ -7,6 +7,7 @@ metaloop.outcome.<shard>         worker -> watcher: the report of a finished syn
 metaloop.done.<shard>.<lease>    server -> watcher: the job of this lease is out of the stream
 metaloop.held.<shard>            watcher -> all workers, when it starts: who holds what? Each answers with a `Renewal`
 metaloop.resigned.<shard>        watcher -> those that stand by for it: the Lease of the shard is free
+metaloop.tenure.<controller>     watcher -> watcher, a request: do you serve this controller, or finish what you began? Answered by nobody else
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from metaloop.common.interest import Interest
-from metaloop.common.job import JobKey, subject_token
+from metaloop.common.job import ControllerId, JobKey, subject_token
 from metaloop.common.json import dumps, loads
 
 
@@ -127,6 +128,11 @@ def held_subject(shard: str) -> str:
 def resigned_subject(shard: str) -> str:
     """Where a leader that gave its Lease back tells those that stand by; they would find out by themselves, a moment later."""
     return f"metaloop.resigned.{subject_token(shard)}"
+
+
+def tenure_subject(controller: ControllerId) -> str:
+    """Where the watcher that serves a controller answers."""
+    return f"metaloop.tenure.{subject_token(controller.kind)}.{subject_token(controller.name)}"
 
 
 HELD_IN_ANY_SHARD = "metaloop.held.*"

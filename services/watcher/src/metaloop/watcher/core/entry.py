@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 
-from metaloop.common.job import JobKey
+from metaloop.common.job import Job, JobKey
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.priority import Lane, MarkClass
 from metaloop.watcher.core.record import version_number
@@ -119,6 +119,11 @@ class Entry:
         """Runs while the key is queued or leased, and no longer."""
         self.timers: dict[Purpose, Timer[JobKey]] = {}
         """The others, each made when it is first needed."""
+
+    def job(self, shard: str) -> Job:
+        """What is published for it."""
+        reason, traceparent = (self.mark.reason, self.mark.traceparent) if self.mark else ("", "")
+        return Job(key=self.key, shard=shard, reason=reason, traceparent=traceparent)
 
     def learn_writes(self, report: SyncReport | None) -> None:
         """Know the last sync's writes to the parent, and a mark that was only their echo."""

@@ -61,6 +61,8 @@ class Lane(Generic[Item]):
     max_concurrent: int | None = None
     share: int | None = None
     """What each lane may have on its way, so that the workers always have places for another."""
+    is_shut: bool = False
+    """Whether none of its keys may go, for now."""
     in_flight: int = 0
     """Keys handed out by `pop` (or entered by `enter`) and not yet `release`d."""
     is_in_ring: bool = False
@@ -72,7 +74,7 @@ class Lane(Generic[Item]):
     @property
     def has_room(self) -> bool:
         """Whether another key may be on its way."""
-        return all(most is None or self.in_flight < most for most in (self.max_concurrent, self.share))
+        return not self.is_shut and all(most is None or self.in_flight < most for most in (self.max_concurrent, self.share))
 
     @property
     def is_ready(self) -> bool:
@@ -147,6 +149,11 @@ class FairOrder(Generic[Item]):
     def limit(self, lane: Lane[Item], max_concurrent: int | None) -> None:
         """Let so many items of `lane` be on their way at once; None for any number."""
         lane.max_concurrent = max_concurrent
+        self._enrol(lane)
+
+    def admit(self, lane: Lane[Item]) -> None:
+        """Let the keys of `lane` go that was shut."""
+        lane.is_shut = False
         self._enrol(lane)
 
     def deal(self, share: int, lanes: Iterable[Lane[Item]]) -> None:

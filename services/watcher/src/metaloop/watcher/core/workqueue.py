@@ -24,12 +24,11 @@ Properties:
 
 from collections.abc import Callable, Iterator
 from math import ceil
-from zlib import crc32
 
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport, Write
-from metaloop.watcher.core.backoff import try_after
+from metaloop.watcher.core.backoff import GRID, resync_due, try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
 from metaloop.watcher.core.gate import Gate, ObjectName, Seen
 from metaloop.watcher.core.limits import Counts, Limits
@@ -37,9 +36,6 @@ from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 from metaloop.watcher.core.timers import Timer, Timers
 from metaloop.watcher.core.window import Window
 
-_GRID = 10
-"""Timers of stages and of resyncs fire at whole tenths of a second."""
-_RESYNC_JITTER = 0.1
 _GATED_RETRY_SECONDS = 0.05
 _FULL_RETRY_SECONDS = 0.25
 _LEAST_BUSY_SECONDS = 0.1
@@ -114,6 +110,18 @@ class Queue:
             entry.stop(Purpose.RESYNC)
             self._arm_resync(entry, now)
 
+    def shut(self, controller: ControllerId) -> None:
+        """Hand out nothing of a controller until it is admitted; it is marked as always, and what a worker has in hand goes on."""
+        self._lane_of(controller).is_shut = True
+
+    def admit(self, controller: ControllerId) -> None:
+        """Let the keys of a controller go."""
+        self._order.admit(self._lane_of(controller))
+
+    def is_in_hand(self, controller: ControllerId) -> bool:
+        """Whether a worker holds a key of a controller."""
+        return any(entry.key.controller == controller for entry in self._leases.values())
+
     def forget_controller(self, controller: ControllerId) -> None:
         """Have nothing run the keys of a controller any more."""
         self._resyncs.pop(controller, None)
@@ -151,7 +159,7 @@ class Queue:
         self._set_offer(entry, Offer.SENT)
         self._expect_by(entry, now + self._limits.answer_seconds)
         self.counts.offers += 1
-        return _job_of(entry, self._shard)
+        return entry.job(self._shard)
 
     def stored(self, key: JobKey, *, now: float) -> None:
         """The stream took the job."""
@@ -196,7 +204,7 @@ class Queue:
             return _NOTHING_TO_DO
         if entry.stage is Stage.GATED:
             return Busy(retry_seconds=_GATED_RETRY_SECONDS)
-        if entry.stage is Stage.WAITING and not entry.lane.has_room:
+        if entry.lane.is_shut or (entry.stage is Stage.WAITING and not entry.lane.has_room):
             return Busy(retry_seconds=_FULL_RETRY_SECONDS)
         self.counts.claims += 1
         self._leases_made += 1
@@ -398,13 +406,11 @@ class Queue:
             self._set_timer(entry, Purpose.GATE, now + self._limits.gate_seconds)
 
     def _arm_resync(self, entry: Entry, now: float) -> None:
-        """The next resync, unless one is due already: ten percent early or late, each key by its own, so that they don't all come at once."""
+        """The next resync, unless one is due already."""
         period = self._resyncs.get(entry.key.controller)
         if period is None or entry.due(Purpose.RESYNC) is not None:
             return
-        spread = crc32(f"{entry.key} {int(now)}".encode()) / 2**31 - 1.0
-        # The keys of a tenth of a second go together: every process on the way wakes up once for many jobs, and each costs nearly half the CPU.
-        self._set_timer(entry, Purpose.RESYNC, round((now + period * (1.0 + _RESYNC_JITTER * spread)) * _GRID) / _GRID)
+        self._set_timer(entry, Purpose.RESYNC, resync_due(entry.key, period_seconds=period, now=now))
 
     # -- timers ----------------------------------------------------------------------------------------------------------------------
 
@@ -441,7 +447,7 @@ class Queue:
     def _expect_by(self, entry: Entry, due: float) -> None:
         """Something must have happened to the key by then: what, depends on its stage."""
         # Most of these timers are stopped before they fire: one awakening skips hundreds of them. Later than asked, never earlier.
-        self._timers.set(entry.stage_timer, due=ceil(due * _GRID) / _GRID)
+        self._timers.set(entry.stage_timer, due=ceil(due * GRID) / GRID)
 
     def _set_timer(self, entry: Entry, purpose: Purpose, due: float) -> None:
         timer = entry.timers.get(purpose)
@@ -490,8 +496,3 @@ class Queue:
 
 
 _IN_WINDOW = (Offer.SENT, Offer.STORED)
-
-
-def _job_of(entry: Entry, shard: str) -> Job:
-    mark = entry.mark
-    return Job(key=entry.key, shard=shard, reason=mark.reason if mark else "", traceparent=mark.traceparent if mark else "")

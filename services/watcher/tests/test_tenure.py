@@ -1,0 +1,168 @@
+"""Watchers on a real bus that are told to serve the same controller: one does, and the other when that is over."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from metaloop.common.bus.connect import Bus, connected
+from metaloop.common.bus.messages import tenure_subject
+from metaloop.common.testing.builders import SHARD, controller_id, job_key, sync_report
+from metaloop.common.testing.polling import eventually
+from metaloop.devkit.broker import Broker
+from metaloop.watcher.core.entry import Lease
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.tenure import Tenures
+from metaloop.watcher.workqueue import MarkClass, WorkQueue
+
+CONTROLLER = controller_id()
+KEY = job_key()
+PATIENCE_SECONDS = 1.5
+
+
+class Server:
+    """A watcher, as far as it may serve a controller or not."""
+
+    def __init__(self, bus: Bus, epoch: str) -> None:
+        self.queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=Limits()), clock=time.monotonic)
+        self.leads = True
+        self.tenures = Tenures(bus, self.queue, patience_seconds=PATIENCE_SECONDS)
+
+    def start(self) -> None:
+        """The controller came to it, with a parent."""
+        self.tenures.started(CONTROLLER)
+        self.queue.mark(KEY, MarkClass.CHANGED, "it changed")
+
+    def stop(self) -> None:
+        """The controller went."""
+        self.queue.forget_controller(CONTROLLER)
+        self.tenures.stopped(CONTROLLER)
+
+    def serves(self) -> bool:
+        """Whether it hands out the parent; if so, it is in hand from now on."""
+        return self.queue.core.take(time.monotonic()) is not None and isinstance(self._claim(), Lease)
+
+    def finish(self) -> None:
+        """The sync that is in hand ends."""
+        entry = self.queue.core.entry(KEY)
+        assert entry is not None
+        assert entry.lease is not None
+        lease = entry.lease.id
+        self.queue.core.report(sync_report(KEY, lease), now=time.monotonic())
+        self.queue.core.receipt(lease, now=time.monotonic())
+
+    def _claim(self) -> object:
+        return self.queue.core.claim(KEY, worker="worker", now=time.monotonic())
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with Broker.start(tmp_path) as broker:
+        yield broker
+
+
+@asynccontextmanager
+async def server(broker: Broker, name: str) -> AsyncIterator[Server]:
+    """A watcher with a connection of its own, that leads for the length of the block."""
+    async with connected(broker.url, name=name) as bus, asyncio.TaskGroup() as tasks:
+        server = Server(bus, name)
+        running = tasks.create_task(server.tenures.run(leads=lambda: server.leads))
+        yield server
+        running.cancel()
+
+
+@asynccontextmanager
+async def silence(broker: Broker) -> AsyncIterator[None]:
+    """Somebody who seems to serve the controller, and doesn't answer."""
+
+    async def say_nothing(_: object) -> None:
+        pass
+
+    async with connected(broker.url, name="silent") as bus, bus.listening(tenure_subject(CONTROLLER), say_nothing):
+        yield
+
+
+async def test_where_nobody_else_is_there_a_controller_is_served_at_once(broker: Broker):
+    async with server(broker, "one") as one:
+        one.start()
+
+        await eventually(one.serves, within_seconds=0.25)
+
+
+async def test_a_controller_that_moves_is_served_once_what_the_other_has_in_hand_is_over(broker: Broker):
+    async with server(broker, "one") as one, server(broker, "other") as other:
+        one.start()
+        await eventually(one.serves)
+        other.start()
+        one.stop()
+        await asyncio.sleep(2 * PATIENCE_SECONDS)  # long enough that a silent one would be given up
+        assert not other.serves()
+
+        one.finish()
+
+        await eventually(other.serves, within_seconds=3)
+
+
+async def test_while_the_other_goes_on_the_controller_is_left_to_it(broker: Broker):
+    async with server(broker, "one") as one, server(broker, "other") as other:
+        one.start()
+        await eventually(one.serves)
+        other.start()
+        await asyncio.sleep(0.5)
+        one.tenures.started(CONTROLLER)  # in another form
+
+        other.stop()
+        await asyncio.sleep(0.5)
+        one.finish()
+        one.start()
+
+        await eventually(one.serves)
+
+
+async def test_the_end_of_the_other_is_noticed_at_once(broker: Broker):
+    async with server(broker, "other") as other:
+        async with server(broker, "one") as one:
+            one.start()
+            await eventually(one.serves)
+            other.start()
+            await asyncio.sleep(0.5)
+            assert not other.serves()
+
+        await eventually(other.serves, within_seconds=2)
+
+
+async def test_who_is_silent_is_waited_for_as_long_as_a_lease_lives(broker: Broker):
+    async with silence(broker), server(broker, "other") as other:
+        began = time.monotonic()
+        other.start()
+
+        await eventually(other.serves)
+
+        assert PATIENCE_SECONDS < time.monotonic() - began < PATIENCE_SECONDS + 1
+
+
+async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker: Broker):
+    """The warm standby of a leader that was stopped: what it knows of has been its own shard's for long."""
+    async with silence(broker), connected(broker.url, name="standby") as bus:
+        standby = Server(bus, "standby")
+        standby.start()
+        await asyncio.sleep(PATIENCE_SECONDS)
+
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(standby.tenures.run(leads=lambda: True))
+            await eventually(standby.serves, within_seconds=0.7)
+            running.cancel()
+
+
+async def test_who_leads_no_more_answers_nobody(broker: Broker):
+    async with server(broker, "one") as one, server(broker, "other") as other:
+        one.start()
+        await eventually(one.serves)
+        one.leads = False
+        other.start()
+
+        await eventually(other.serves, within_seconds=PATIENCE_SECONDS + 1)
