@@ -339,7 +339,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
 
     (entry,) = [each for each in queue if scene.name in str(each["key"])]
     assert (entry["stage"], entry["class"], entry["reason"]) == ("waiting", "new", f"{scene.parents.kind} {scene.namespace}/p added")
-    assert entry["waitsSeconds"] is not None
+    assert isinstance(entry["ageSeconds"], float)
     (cached,) = [each for each in cache if each["resource"] == str(scene.parents.id)]
     assert (cached["objects"], cached["synced"], cached["problem"]) == (1, True, "")
     (controller,) = [each for each in controllers if each["controller"] == f"CompositeController {scene.name}"]

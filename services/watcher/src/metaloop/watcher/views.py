@@ -35,9 +35,9 @@ class Views:
     patients: Patients
 
     def show_queue(self) -> list[JsonValue]:
-        """Every key that isn't blank: where it is, since when it waits, and why."""
+        """Every key that isn't blank: where it is, since when and why; what marked it again while a worker has it; and what it is timed for."""
         now = self.queue.clock()
-        return [_entry(entry, now) for entry in self.queue.core.entries()]
+        return [shown_entry(entry, now) for entry in self.queue.core.entries()]
 
     def show_leases(self) -> list[JsonValue]:
         """Who holds what, and for how long unless it is renewed."""
@@ -95,16 +95,20 @@ def _handler(show: Callable[[], list[JsonValue]]) -> Callable[[web.Request], Awa
     return handle
 
 
-def _entry(entry: Entry, now: float) -> JsonObject:
-    mark = entry.mark
-    since = entry.lane.lines[mark.klass].items.get(entry) if mark else None
+def shown_entry(entry: Entry, now: float) -> JsonObject:
+    """What `/debug/queue` says of a key."""
+    served, mark = (entry.lease.serves, entry.mark) if entry.lease else (entry.mark, None)
     return {
         "key": str(entry.key),
         "stage": entry.stage.value,
-        "class": mark.klass.name.lower() if mark else None,
-        "reason": mark.reason if mark else None,
-        "waitsSeconds": round(now - since, 3) if since is not None else None,
+        "class": served.klass.name.lower() if served else None,
+        "reason": served.reason if served else None,
+        "ageSeconds": round(now - served.since, 3) if served else None,
+        "againBecause": mark.reason if mark else None,
         "failures": entry.failures,
+        "dueInSeconds": {
+            purpose.name.lower(): round(timer.due - now, 3) for purpose, timer in entry.timers.items() if timer.due is not None
+        },
     }
 
 
@@ -114,6 +118,7 @@ def _lease(entry: Entry, lease: Lease, now: float) -> JsonObject:
         "lease": lease.id,
         "worker": lease.worker,
         "serves": lease.serves.reason,
+        "ageSeconds": round(now - lease.serves.since, 3),
         "expiresInSeconds": round(lease.expires - now, 3),
     }
 

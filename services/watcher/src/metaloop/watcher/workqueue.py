@@ -43,7 +43,8 @@ class WorkQueue:
                 marked.set(fields.KEY, str(key))
                 marked.set(fields.REASON, reason)
             versions = frozenset((version,)) if version else frozenset[int]()
-            self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions), now=self.clock())
+            now = self.clock()
+            self.core.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions, since=now), now=now)
         self.ring()
 
     def forget(self, key: JobKey) -> None:

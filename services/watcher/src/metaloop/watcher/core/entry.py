@@ -19,6 +19,8 @@ class Mark:
     traceparent: str = ""
     versions: frozenset[int] = frozenset()
     """The resourceVersions that the parent came to, where its own changes are all that marked it; empty where there was anything else."""
+    since: float = 0.0
+    """When it was made."""
 
     def weighed(self, own: frozenset[int]) -> "Mark":
         """The mark, as an echo where it tells of nothing but our `own` writes to the parent."""

@@ -316,7 +316,7 @@ class Queue:
 
     def _lease(self, entry: Entry, lease_id: str, *, worker: str, now: float) -> Lease:
         self._leave_for_lease(entry)
-        serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started")
+        serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started", since=now)
         lease = Lease(id=lease_id, worker=worker, expires=now + self._limits.lease_seconds, serves=serves)
         entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
         self._leases[lease_id] = entry
@@ -425,11 +425,11 @@ class Queue:
                 self._gate.open(entry)
                 self._pass_gate(entry, now)
             case Purpose.RETRY:
-                self.mark(entry.key, Mark(klass=MarkClass.RETRY, reason="retry"), now=now)
+                self.mark(entry.key, Mark(klass=MarkClass.RETRY, reason="retry", since=now), now=now)
             case Purpose.RESYNC_AFTER:
-                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resyncAfterSeconds"), now=now)
+                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resyncAfterSeconds", since=now), now=now)
             case Purpose.RESYNC:
-                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync"), now=now)
+                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync", since=now), now=now)
 
     def _stage_is_late(self, entry: Entry, now: float) -> None:
         lease = entry.lease
