@@ -110,6 +110,22 @@ async def test_a_condition_that_turns_is_told_soon_and_numbers_later(ward: Ward)
     assert ward.writes() == 3
 
 
+async def test_what_was_told_stands_for_a_while_until_it_is_known_how_all_parents_fare(ward: Ward):
+    await ward.looked_at()
+    ward.clock.advance(10)
+    await ward.looked_at()
+
+    ward.health = replace(SYNCED, is_ready=False, reason="Starting", is_settled=False)
+    await ward.looked_at()
+    ward.clock.advance(29)
+    await ward.looked_at()
+    assert ward.writes() == 1
+
+    ward.clock.advance(1)
+    await ward.looked_at()
+    assert ward.writes() == 2
+
+
 async def test_an_edited_spec_is_left_alone_for_as_long_as_a_new_controller(ward: Ward):
     await ward.looked_at()
     ward.clock.advance(10)

@@ -28,6 +28,29 @@ def test_a_controller_that_does_not_run_yet_is_starting():
     assert health_of(1, trouble=None, standing=None).reason == "Starting"
 
 
+def test_a_controller_that_was_restarted_does_not_say_that_all_is_well_before_it_knows():
+    found = Standing()
+    for name in ("a", "b"):
+        found.take_over(job_key(name), Standing())
+    found.hear(sync_report(job_key("a"), "lease"))
+
+    unknown = health_of(3, trouble=None, standing=found)
+    found.hear(sync_report(job_key("b"), "lease"))
+
+    assert (unknown.reason, unknown.is_ready, unknown.is_settled) == ("Starting", False, False)
+    assert unknown.message == "1 of 2 parents have not been synced since it started"
+    assert health_of(3, trouble=None, standing=found) == SYNCED
+
+
+def test_a_parent_that_goes_is_waited_for_no_longer():
+    found = Standing()
+    found.take_over(job_key("a"), Standing())
+
+    found.forget(job_key("a"))
+
+    assert health_of(3, trouble=None, standing=found).reason == "Synced"
+
+
 def test_trouble_comes_before_everything_else():
     trouble = Trouble("CreateError", "WaitingForCRD", "waiting for things")
 

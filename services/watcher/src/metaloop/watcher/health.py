@@ -1,6 +1,7 @@
 """Writes how each controller fares into its status: seldom, never in its first seconds, and only where it says something new."""
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ class Pace:
     """A condition that changed is told no sooner than this after what was told last."""
     count_seconds: float = 30.0
     """Numbers and words are told no more often than this."""
+    settle_seconds: float = 30.0
+    """So long what was told last stands, while it isn't known yet how all parents fare: after a change of leader, or of the spec."""
 
 
 Patients: TypeAlias = Callable[[], Iterable[Patient]]
@@ -43,6 +46,7 @@ class _Chart:
     quiet_until: float
     told: Health | None = None
     told_at: float = float("-inf")
+    unsettled_since: float | None = None
 
 
 class HealthWriter:
@@ -82,7 +86,8 @@ class HealthWriter:
 
     def _is_due(self, chart: _Chart, health: Health) -> bool:
         now = self._clock()
-        if health == chart.told or now < chart.quiet_until:
+        chart.unsettled_since = None if health.is_settled else chart.unsettled_since or now
+        if health == chart.told or now < chart.quiet_until or now < (chart.unsettled_since or -math.inf) + self._pace.settle_seconds:
             return False
         turned = chart.told is None or chart.told.condition != health.condition
         return now >= chart.told_at + (self._pace.turn_seconds if turned else self._pace.count_seconds)

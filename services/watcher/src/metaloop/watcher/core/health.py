@@ -33,6 +33,7 @@ _NOT_THE_HOOKS_FAULT = frozenset(
 _WAITING_FOR_A_YES = "DeletionHeldBack"
 """Nothing failed but that nobody confirmed yet."""
 _SYNCED = "Synced"
+_STARTING = "Starting"
 _CIRCUIT_OPEN = "CircuitOpen"
 _EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost", "WorkerStopped"})
 """What mends itself with the next try, and is nobody's failure."""
@@ -60,6 +61,8 @@ class Standing:
     parents: int = 0
     failing: dict[JobKey, SyncReport] = field(default_factory=dict[JobKey, SyncReport])
     """The last reports of those whose last sync failed."""
+    unheard: set[JobKey] = field(default_factory=set[JobKey])
+    """Those that were there when the instance started, and of which no sync ended since."""
     put_off: set[JobKey] = field(default_factory=set[JobKey])
     """Those whose webhook asked for time, once: if it does so again, that is a failure."""
 
@@ -69,7 +72,7 @@ class Standing:
             case "done":
                 self.forget(report.key)
             case _ if report.reason in _EVERYDAY_LIFE:
-                pass  # a try that will be repeated at once says nothing
+                return  # a try that will be repeated at once says nothing
             case "throttled" if report.reason != _CIRCUIT_OPEN and report.key not in self.put_off:
                 self.put_off.add(report.key)
             case "throttled":
@@ -77,10 +80,12 @@ class Standing:
             case "retry" | "rejected":
                 self.put_off.discard(report.key)
                 self.failing[report.key] = report
+        self.unheard.discard(report.key)
 
     def take_over(self, key: JobKey, former: "Standing") -> None:
         """That parent is one of ours, as it was of a former instance."""
         self.parents += 1
+        self.unheard.add(key)
         if key in former.failing:
             self.failing[key] = former.failing[key]
 
@@ -88,6 +93,7 @@ class Standing:
         """That parent is well, or is no more."""
         self.failing.pop(key, None)
         self.put_off.discard(key)
+        self.unheard.discard(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,8 @@ class Health:
     parents: int = 0
     failing: int = 0
     is_paused: bool = False
+    is_settled: bool = True
+    """Whether it says how the parents fare, and not merely that this isn't known of all yet."""
 
     @property
     def condition(self) -> tuple[int, str, bool, bool]:
@@ -121,9 +129,15 @@ def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | 
     """How a controller fares; `standing` is None unless it runs."""
     parents, failing = (standing.parents, len(standing.failing)) if standing else (0, 0)
     reason, message = _state(trouble, standing)
-    is_ready = reason == _SYNCED
     return Health(
-        generation=generation, reason=reason, message=message, is_ready=is_ready, parents=parents, failing=failing, is_paused=is_paused
+        generation=generation,
+        reason=reason,
+        message=message,
+        is_ready=reason == _SYNCED,
+        parents=parents,
+        failing=failing,
+        is_paused=is_paused,
+        is_settled=reason != _STARTING,
     )
 
 
@@ -132,8 +146,12 @@ def _state(trouble: Trouble | None, standing: Standing | None) -> tuple[str, str
     if trouble is not None:
         return trouble.condition, trouble.message
     if standing is None:
-        return "Starting", "its resources are being listed"
-    return _failure(standing) if standing.failing else (_SYNCED, "all parents are in sync")
+        return _STARTING, "its resources are being listed"
+    if standing.failing:
+        return _failure(standing)
+    if standing.unheard:
+        return _STARTING, f"{len(standing.unheard)} of {standing.parents} parents have not been synced since it started"
+    return _SYNCED, "all parents are in sync"
 
 
 def _failure(standing: Standing) -> tuple[str, str]:
