@@ -89,3 +89,11 @@ def test_what_cannot_be_served_is_named_by_its_path(path: str, value: JsonValue,
 @pytest.mark.parametrize(("seconds", "expected"), [(None, None), (0, None), (-5, None), (0.2, 1.0), (7200, 7200.0)])
 def test_a_resync_period_is_at_least_one_second_and_of_any_length(seconds: float | None, expected: float | None):
     assert parse_composite(with_field("resyncPeriodSeconds", seconds)).resync_period_seconds == expected
+
+
+def test_one_resource_in_two_versions_is_listed_twice():
+    """They are the same objects: what is desired in one version would be deleted in the other."""
+    rules: JsonValue = [{"apiVersion": f"autoscaling/{version}", "resource": "horizontalpodautoscalers"} for version in ("v1", "v2")]
+
+    with pytest.raises(InvalidSpec, match=r"childResources\[1\].*listed twice"):
+        parse_composite(with_field("childResources", rules))

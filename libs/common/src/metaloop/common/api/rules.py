@@ -33,9 +33,10 @@ class ChildRule:
 
 
 def parse_child_rules(spec: JsonObject, key: str) -> tuple[ChildRule, ...]:
-    """The rules in the list at `key` of a controller's `spec`. Raises InvalidSpec for a resource that is listed twice."""
+    """The rules in the list at `key` of a controller's `spec`. Raises InvalidSpec for a resource that is listed twice, be it in two versions."""
     rules = tuple(_child_rule(raw, f"spec.{key}[{index}]") for index, raw in enumerate(fields.objects_at(spec, key, "spec")))
-    require_different([rule.resource for rule in rules], f"spec.{key}")
+    # In two versions they are the same objects: a child that is desired in one would not be desired in the other, and so be deleted.
+    require_different([ResourceId(rule.resource.group, rule.resource.resource) for rule in rules], f"spec.{key}")
     return rules
 
 
