@@ -46,6 +46,8 @@ def document() -> JsonObject:
             "selector": {"default": {}, "allOf": [ref("io.k8s.api.apps.v1.Selector")]},
             "hostNetwork": {"type": "boolean"},
             "replicas": {"type": "integer"},
+            "nodePort": {"type": "integer"},
+            "targetPort": ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
             "inner": ref("io.k8s.api.apps.v1.GadgetSpec"),
         },
     }
@@ -60,7 +62,11 @@ def document() -> JsonObject:
         },
         "io.k8s.api.apps.v1.GadgetSpec": spec,
         "io.k8s.api.apps.v1.Port": port,
-        "io.k8s.api.apps.v1.Rule": {"type": "object", "properties": {"host": _TEXT, "limit": ref(_QUANTITY), "apiGroup": _TEXT}},
+        "io.k8s.api.apps.v1.Rule": {
+            "type": "object",
+            "properties": {"host": _TEXT, "limit": ref(_QUANTITY), "apiGroup": _TEXT, "scheme": _TEXT},
+        },
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"oneOf": [{"type": "integer"}, {"type": "string"}]},
         "io.k8s.api.apps.v1.Selector": {
             "type": "object",
             "properties": {"matchLabels": {"type": "object", "additionalProperties": _TEXT}},

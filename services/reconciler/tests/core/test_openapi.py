@@ -42,6 +42,11 @@ def test_go_types_drop_empty_lists_and_maps_and_some_zeros():
     assert GADGET.of("metadata").of("labels").drops_empty
 
 
+def test_zeros_that_go_types_fill_are_known_also_where_a_component_is_referred_to():
+    assert [SPEC.of(name).fills_empty for name in ("nodePort", "targetPort", "replicas")] == [True, True, False]
+    assert not SPEC.of("limits").of("nodePort").fills_empty
+
+
 def test_values_of_a_map_are_never_dropped():
     assert not SPEC.of("limits").of("hostNetwork").drops_empty
 

@@ -60,6 +60,7 @@ CASES: dict[str, tuple[JsonObject, JsonObject, JsonObject, JsonObject]] = {
         {"hostNetwork": False},
         {"hostNetwork": False},
     ),
+    "a value in whose place a zero is desired now is given up": ({"nodePort": 30000}, {"nodePort": 30000}, {"nodePort": 0}, {}),
     "a zero that is kept is applied": ({}, {"replicas": 0}, {"replicas": 0}, {"replicas": 0}),
 }
 
@@ -80,12 +81,23 @@ def test_merge_follows_the_schema(case: tuple[JsonObject, JsonObject, JsonObject
         ({"rules": [{"host": "x", "apiGroup": "rbac.authorization.k8s.io"}]}, {"rules": [{"host": "x"}]}),
         ({"token": "dmFsdWU="}, {"token": "dmFs\ndWU=\n"}),
         ({}, {"limits": {}, "ports": [], "hostNetwork": False}),
+        ({"nodePort": 30000, "targetPort": 80}, {"nodePort": 0, "targetPort": 0}),
+        (
+            {"rules": [{"host": "x", "scheme": "HTTP", "status": {"phase": "Pending"}}]},
+            {"rules": [{"host": "x", "scheme": "", "status": {}}]},
+        ),
         ({"names": ["b", "a"]}, {"names": ["a", "b"]}),
         ({"selector": {"matchLabels": {"a": "b"}}}, {"selector": {"matchLabels": {"a": "b"}}}),
     ],
 )
 def test_what_an_api_server_makes_of_a_wish_is_no_difference(observed: JsonObject, desired: JsonObject):
     assert merge(observed, desired, desired, SPEC) is observed
+
+
+def test_zero_that_was_filled_is_nobodys_to_give_up():
+    observed: JsonObject = {"targetPort": 80}
+
+    assert merge(observed, {"targetPort": 0}, {}, SPEC) is observed
 
 
 def test_adopted_list_that_has_all_that_is_desired_is_left_alone():

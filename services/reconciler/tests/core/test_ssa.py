@@ -60,6 +60,7 @@ CURRENT: dict[str, tuple[JsonObject, JsonObject, JsonObject]] = {
     "a zero that was dropped": ({"hostNetwork": False}, {}, {"f:hostNetwork": {}}),
     "an empty map and list that were dropped": ({"limits": {}, "ports": []}, {}, {"f:limits": {}, "f:ports": {}}),
     "an empty map that others filled": ({"limits": {}}, {"limits": {"cpu": "1"}}, {}),
+    "a zero that others fill": ({"nodePort": 0, "targetPort": 0}, {"nodePort": 30000, "targetPort": 80}, {}),
     "an explicit null": ({"replicas": None}, {"replicas": 1}, {}),
     "a port without protocol, beside the other protocol": (
         {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
@@ -186,6 +187,12 @@ def test_configuration_has_the_controller_and_nothing_of_the_api_servers():
         "metadata": {"name": "a", "namespace": "default", "ownerReferences": [reference_to(a_parent())]},
         "spec": {"replicas": 1},
     }
+
+
+def test_zero_that_others_fill_is_not_sent():
+    configuration = applied(desired({"nodePort": 0, "replicas": 0}), there({"nodePort": 30000, "replicas": 0}), {}).obj
+
+    assert configuration["spec"] == {"replicas": 0}
 
 
 def test_owners_that_the_hook_names_are_sent_beside_the_controller():

@@ -3,7 +3,7 @@
 import pytest
 
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers
+from metaloop.reconciler.core.wish import as_kept, with_whole_numbers
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numb
         (1.0, 1),
         (1.5, 1.5),
         (-0.0, 0),
-        (1e21, 10**21),
+        (1e18, 10**18),
         ({"a": [1.0, {"b": 2.0}], "c": "1.0"}, {"a": [1, {"b": 2}], "c": "1.0"}),
         ([True, None], [True, None]),
     ],
@@ -30,10 +30,23 @@ def test_value_without_whole_floats_is_the_very_value():
 def test_secrets_strings_are_data():
     secret: JsonObject = {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "eQ=="}, "stringData": {"b": "plain"}}
 
-    assert with_data_for_strings(secret) == {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "cGxhaW4="}}
+    assert as_kept(secret) == {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "cGxhaW4="}}
+
+
+def test_rules_of_an_aggregated_cluster_role_are_nobodys_wish():
+    rule: JsonObject = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    role: JsonObject = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": rule}
+
+    assert as_kept({**role, "rules": []}) == role
+
+
+def test_rules_of_any_other_cluster_role_are_a_wish():
+    role: JsonObject = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []}
+
+    assert as_kept(role) == role
 
 
 def test_other_kinds_strings_are_their_own():
     other: JsonObject = {"apiVersion": "example.com/v1", "kind": "Secret", "stringData": {"b": "plain"}}
 
-    assert with_data_for_strings(other) is other
+    assert as_kept(other) is other

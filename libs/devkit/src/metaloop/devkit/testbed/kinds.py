@@ -36,20 +36,23 @@ _CONTAINER: Final[JsonObject] = {
     "name": "main",
     "image": "example.com/app:1",
     "args": [],
-    "ports": [{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53}],
+    "workingDir": "",
+    "imagePullPolicy": "",
+    "ports": [{"containerPort": 53, "protocol": "UDP", "hostPort": 0}, {"containerPort": 53}],
     "env": [
         {"name": "B", "value": "1"},
         {"name": "EMPTY", "value": ""},
         {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
     ],
-    "readinessProbe": {"httpGet": {"path": "/", "port": 80}},
+    "readinessProbe": {"httpGet": {"path": "/", "port": 80}, "initialDelaySeconds": 0, "periodSeconds": 0},
     "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": 0.5, "memory": "0.5Gi"}},
     "securityContext": {"allowPrivilegeEscalation": False},
     "volumeMounts": [{"name": "config", "mountPath": "/config", "readOnly": True}, {"name": "scratch", "mountPath": "/scratch"}],
 }
 _POD_SPEC: Final[JsonObject] = {
     "hostNetwork": False,
+    "nodeName": "",
     "serviceAccountName": "default",
     "containers": [_CONTAINER],
     "imagePullSecrets": [{"name": "pull"}],
@@ -64,10 +67,12 @@ _TEMPLATE: Final[JsonObject] = {"metadata": {"labels": _LABELS, "creationTimesta
 _JOB: Final[JsonObject] = {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}, "backoffLimit": 0}
 _TARGET: Final[JsonObject] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
 _CLAIM: Final[JsonObject] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
+_AGGREGATED: Final[JsonObject] = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+"""What some of every cluster's own roles bear, so that there is something to aggregate."""
 _PORTS: Final[JsonObject] = {
     "ports": [
         {"name": "dns", "port": 53, "protocol": "UDP"},
-        {"name": "dns-tcp", "port": 53},
+        {"name": "dns-tcp", "port": 53, "targetPort": 0, "nodePort": 0},
         {"name": "web", "port": 80, "targetPort": 8080},
     ]
 }
@@ -94,7 +99,7 @@ KINDS: Final[dict[str, Kind]] = {
                     "replicas": 0,
                     "selector": _SELECTOR,
                     "template": _TEMPLATE,
-                    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _CLAIM}],
+                    "volumeClaimTemplates": [{"metadata": {"name": "data", "creationTimestamp": None}, "spec": _CLAIM, "status": {}}],
                 }
             },
             drift={"spec": {"replicas": 1}},
@@ -120,7 +125,7 @@ KINDS: Final[dict[str, Kind]] = {
         ),
         Kind(
             info=_kind("v1", "services", "Service"),
-            content={"spec": {"selector": _LABELS, **_PORTS}},
+            content={"spec": {"selector": _LABELS, "clusterIP": "", **_PORTS}},
             drift={"spec": {"selector": {"app": "other"}}},
             other={"spec": {"clusterIP": "None"}},
         ),
@@ -228,6 +233,12 @@ KINDS: Final[dict[str, Kind]] = {
             content={},
             drift={"metadata": {"labels": {"app": "other"}}},
             other={"metadata": {"annotations": {"an": "other"}}},
+        ),
+        Kind(
+            info=_kind("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", namespaced=False),
+            content={"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": _AGGREGATED}]}, "rules": []},
+            drift={"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"app": "other"}}]}},
+            other={"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"app": "another"}}]}},
         ),
     )
 }

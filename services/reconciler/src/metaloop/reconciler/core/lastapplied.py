@@ -23,7 +23,7 @@ from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.gojson import escaped_json, go_json
 from metaloop.reconciler.core.merge import NEVER, merge_objects
 from metaloop.reconciler.core.schema import PLAIN, Schema
-from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers, without_echo, without_system_fields
+from metaloop.reconciler.core.wish import as_kept, with_whole_numbers, without_echo, without_system_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def is_annotated(observed: JsonObject) -> bool:
 
 
 def _own(obj: JsonObject) -> JsonObject:
-    return with_data_for_strings(without_system_fields(obj))
+    return as_kept(without_system_fields(obj))
 
 
 def _keeping_maps(desired: JsonObject, last: JsonObject) -> JsonObject:

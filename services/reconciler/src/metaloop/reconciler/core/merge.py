@@ -17,6 +17,7 @@ Rules
     6. A result that means the same as the observed value (see `equality`) **is** the observed value, the identical object: `merged is observed`
        says that there is nothing to write, and costs no second comparison. So merging a result again changes nothing.
     7. What the API server keeps in another form than it was told (see `schema`) means the same: an amount, an empty list that it dropped.
+    8. An empty value in whose place the API server puts one of its own (see `schema`) is as good as none: a Service's `targetPort` of zero.
 """
 
 from typing import Final
@@ -47,13 +48,19 @@ def merge(observed: JsonValue, last: JsonValue, desired: JsonValue, schema: Sche
 def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema = PLAIN) -> JsonObject:
     """As `merge`, of objects."""
     result = observed
-    for key in last:
-        if key not in desired and key in observed and last[key] is not None:
+    fields, rest = schema.fields, schema.rest
+    for key, before in last.items():
+        if key not in desired and key in observed and before is not None and (before or not fields.get(key, rest).fills_empty):
             result = _copied_once(result, observed)
             del result[key]
-    fields, rest = schema.fields, schema.rest
     for key, wanted in desired.items():
         inner = fields.get(key, rest)
+        if not wanted and inner.fills_empty:
+            if not last.get(key) or key not in observed:
+                continue
+            result = _copied_once(result, observed)
+            del result[key]
+            continue
         if key in observed:
             merged = merge(observed[key], last.get(key, NEVER), wanted, inner)
             if merged is observed[key]:

@@ -6,7 +6,7 @@ from typing import Final
 from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects.resource import ResourceInfo, version_of
 from metaloop.common.objects.unstructured import child_object, text
-from metaloop.reconciler.core.schema import PLAINLY_DROPPED, ListType, Schema
+from metaloop.reconciler.core.schema import PLAINLY_DROPPED, PLAINLY_FILLED, ListType, Schema
 
 _REF: Final = "#/components/schemas/"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -64,8 +64,13 @@ class _Compiler:
 
     def _property(self, field: str, raw: JsonValue, *, inside: Schema) -> Schema:
         schema = self._value(raw, inside=inside)
-        if is_object(raw) and _referred(raw) is None:
-            schema.drops_empty = inside.is_typed and _is_dropped_when_empty(field, raw)
+        if not inside.is_typed or not is_object(raw):
+            return schema
+        if field in PLAINLY_FILLED:
+            schema = _copy(schema)
+            schema.fills_empty = True
+        elif _referred(raw) is None:
+            schema.drops_empty = _is_dropped_when_empty(field, raw)
         return schema
 
     def _fill(self, schema: Schema, raw: JsonObject) -> None:
@@ -105,8 +110,13 @@ def _referred(raw: JsonObject) -> str | None:
 
 
 def _atomic(schema: Schema) -> Schema:
+    copy = _copy(schema)
+    copy.is_atomic = True
+    return copy
+
+
+def _copy(schema: Schema) -> Schema:
     copy = Schema()
     for name in Schema.__slots__:
         setattr(copy, name, getattr(schema, name))
-    copy.is_atomic = True
     return copy

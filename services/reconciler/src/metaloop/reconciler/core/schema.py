@@ -23,6 +23,7 @@ class Schema:
         "default",
         "drops_empty",
         "fields",
+        "fills_empty",
         "is_atomic",
         "is_nullable",
         "is_typed",
@@ -51,6 +52,8 @@ class Schema:
         """Whether it is kept as a Go type: then nulls never are."""
         self.drops_empty = False
         """Whether the API server doesn't keep it at all where it is empty, or zero."""
+        self.fills_empty = False
+        """Whether an empty one, or a zero, is not set: the API server or somebody else puts a value of theirs in its place."""
         self.is_nullable = False
         """Whether a null is a value of its own."""
         self.scalar: Scalar = "literal"
@@ -67,21 +70,79 @@ PLAIN: Final = Schema()
 
 PLAINLY_DROPPED: Final = frozenset(
     {
+        "apiGroup",
+        "description",
+        "effect",
+        "externalName",
+        "fsType",
+        "globalDefault",
+        "host",
+        "hostIP",
         "hostIPC",
         "hostNetwork",
         "hostPID",
+        "hostname",
+        "initialDelaySeconds",
+        "key",
+        "loadBalancerIP",
+        "medium",
         "minReadySeconds",
+        "name",
+        "namespace",
+        "operator",
+        "path",
         "paused",
+        "prefix",
         "publishNotReadyAddresses",
         "readOnly",
+        "secretName",
         "stdin",
         "stdinOnce",
         "subPath",
+        "subPathExpr",
+        "subdomain",
         "tty",
+        "unschedulable",
         "value",
+        "workingDir",
     }
 )
 """Fields of Kubernetes' own kinds whose zero value means, in Go, that they weren't set. Others (`replicas: 0`) are kept."""
+PLAINLY_FILLED: Final = frozenset(
+    {
+        "caBundle",
+        "clusterIP",
+        "concurrencyPolicy",
+        "dnsPolicy",
+        "externalTrafficPolicy",
+        "failureThreshold",
+        "healthCheckNodePort",
+        "hostPort",
+        "imagePullPolicy",
+        "nodeName",
+        "nodePort",
+        "periodSeconds",
+        "persistentVolumeReclaimPolicy",
+        "podManagementPolicy",
+        "priorityClassName",
+        "protocol",
+        "restartPolicy",
+        "schedulerName",
+        "scheme",
+        "serviceAccount",
+        "serviceAccountName",
+        "sessionAffinity",
+        "successThreshold",
+        "targetPort",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "timeoutSeconds",
+        "whenDeleted",
+        "whenScaled",
+    }
+)
+"""Fields of Kubernetes' own kinds whose zero value means, in Go, that they weren't set, and that are given a value then: by default (`targetPort`, which Go's
+encoder writes as a zero), by allocation (`clusterIP`), by admission (`serviceAccountName`), or by whose task it is (`nodeName`, `caBundle`)."""
 _QUANTITY_MAPS: Final = ("allocatable", "capacity", "default", "defaultRequest", "hard", "limits", "max", "min", "overhead", "requests")
 _QUANTITIES: Final = ("averageValue", "divisor", "sizeLimit")
 _MAPS: Final = ("annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "stringData")

@@ -8,7 +8,7 @@ Rules
     2. A child is *changed* where a desired value is not there, or where we own what isn't desired any more.
     3. A child that is as desired is *remembered* where we own all that is desired, and nothing else. Otherwise it is applied once more, to own it.
     4. What is owned as a whole (a list or object that is atomic) may have more in it than was desired: only where those are known defaults.
-    5. A null wishes for nothing, and isn't sent: except where a kind's own schema gives it a meaning.
+    5. A null wishes for nothing, and isn't sent: except where a kind's own schema gives it a meaning. Nor does an empty value that the API server fills.
     6. A child that dynamic apply wrote, and one that nobody applied, are judged by dynamic apply's three-way merge: they have no entry of ours to go by.
 """
 
@@ -27,7 +27,7 @@ from metaloop.reconciler.core.merge import NEVER, merge
 from metaloop.reconciler.core.model import ApplyChild, DesiredChild, RecreateChild
 from metaloop.reconciler.core.schema import Schema, guess_of
 from metaloop.reconciler.core.whole import is_same_whole
-from metaloop.reconciler.core.wish import with_data_for_strings, with_whole_numbers, without_echo, without_system_fields
+from metaloop.reconciler.core.wish import as_kept, with_whole_numbers, without_echo, without_system_fields
 
 _UNTRACKED: Final = ("apiVersion", "kind")
 _UNTRACKED_METADATA: Final = ("name", "namespace")
@@ -79,8 +79,8 @@ class ServerSideApply:
 
 def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: Schema) -> JsonObject:
     """What is sent: all that is desired and the controllerRef that is there, and nothing that is not ours to say."""
-    wish = without_system_fields(with_data_for_strings(without_echo(desired)))
-    whole = _without_nulls(with_whole_numbers(wish), schema)
+    wish = without_system_fields(as_kept(without_echo(desired)))
+    whole = _only_wishes(with_whole_numbers(wish), schema)
     sent = whole if is_object(whole) else wish
     if owner is None:
         return sent
@@ -96,13 +96,17 @@ def _controller_of(observed: JsonObject) -> JsonObject | None:
     return next((each for each in entries if is_object(each) and each.get("controller") is True), None)
 
 
-def _without_nulls(value: JsonValue, schema: Schema) -> JsonValue:
+def _only_wishes(value: JsonValue, schema: Schema) -> JsonValue:
     if isinstance(value, dict):
         inner = schema.of
-        return {key: _without_nulls(each, inner(key)) for key, each in value.items() if each is not None or inner(key).is_nullable}
+        return {key: _only_wishes(each, inner(key)) for key, each in value.items() if each or _is_wish(each, inner(key))}
     if isinstance(value, list):
-        return [_without_nulls(each, schema.items) for each in value]
+        return [_only_wishes(each, schema.items) for each in value]
     return value
+
+
+def _is_wish(empty: JsonValue, schema: Schema) -> bool:
+    return not schema.fills_empty and (empty is not None or schema.is_nullable)
 
 
 def _tracked(configuration: JsonObject) -> JsonObject:

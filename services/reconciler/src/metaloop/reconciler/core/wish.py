@@ -4,6 +4,7 @@ Rules
     1. Some hooks answer with the very object they were shown. What such an echo carries of the API server's own, and of our own annotation, is nobody's wish.
     2. A whole number is an integer: typed kinds refuse `1.0` where they expect one, and Go, as which Metacontroller sends it, writes `1`.
     3. A Secret's `stringData` is only another way to write its `data`: the API server never shows it again.
+    4. The `rules` of an aggregated ClusterRole are the control plane's: it replaces whatever a manifest says (`rules: []`, in most).
 """
 
 import base64
@@ -12,6 +13,9 @@ from typing import Final
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import group_of
+
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 SYSTEM_METADATA: Final = frozenset(
     {
@@ -64,9 +68,25 @@ def with_whole_numbers(value: JsonValue) -> JsonValue:
     return value
 
 
-def with_data_for_strings(obj: JsonObject) -> JsonObject:
-    """`obj` with what a Secret says in `stringData` said in its `data`."""
-    if obj.get("kind") != "Secret" or "stringData" not in obj or obj.get("apiVersion") != "v1":
+def as_kept(obj: JsonObject) -> JsonObject:
+    """`obj` with what is kept of it: a Secret's strings in its `data`, and no rules of an aggregated ClusterRole."""
+    match obj.get("kind"):
+        case "Secret":
+            return _with_data_for_strings(obj)
+        case "ClusterRole":
+            return _without_aggregated_rules(obj)
+        case _:
+            return obj
+
+
+def _without_aggregated_rules(obj: JsonObject) -> JsonObject:
+    if not obj.get("aggregationRule") or group_of(unstructured.api_version(obj)) != _RBAC:
+        return obj
+    return {key: value for key, value in obj.items() if key != "rules"}
+
+
+def _with_data_for_strings(obj: JsonObject) -> JsonObject:
+    if "stringData" not in obj or obj.get("apiVersion") != "v1":
         return obj
     strings = unstructured.strings(obj["stringData"])
     encoded: JsonObject = {key: base64.b64encode(text.encode()).decode() for key, text in strings.items()}
