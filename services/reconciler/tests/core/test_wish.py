@@ -13,6 +13,7 @@ from metaloop.reconciler.core.wish import as_kept, with_whole_numbers
         (1.5, 1.5),
         (-0.0, 0),
         (1e18, 10**18),
+        (1e21, 1e21),
         ({"a": [1.0, {"b": 2.0}], "c": "1.0"}, {"a": [1, {"b": 2}], "c": "1.0"}),
         ([True, None], [True, None]),
     ],

@@ -2,7 +2,8 @@
 
 Rules
     1. Some hooks answer with the very object they were shown. What such an echo carries of the API server's own, and of our own annotation, is nobody's wish.
-    2. A whole number is an integer: typed kinds refuse `1.0` where they expect one, and Go, as which Metacontroller sends it, writes `1`.
+    2. A whole number is an integer: typed kinds refuse `1.0` where they expect one, and Go, as which Metacontroller sends it, writes `1`. One that is too large for
+       an integer of Kubernetes stays the float that it is there.
     3. A Secret's `stringData` is only another way to write its `data`: the API server never shows it again.
     4. The `rules` of an aggregated ClusterRole are the control plane's: it replaces whatever a manifest says (`rules: []`, in most).
 """
@@ -15,6 +16,7 @@ from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import group_of
 
+_INT64: Final = 2.0**63
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 SYSTEM_METADATA: Final = frozenset(
@@ -58,7 +60,7 @@ def without_system_fields(obj: JsonObject) -> JsonObject:
 def with_whole_numbers(value: JsonValue) -> JsonValue:
     """`value` with each float that is a whole number as an integer; the very `value` where there is none."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() else value
+        return int(value) if value.is_integer() and abs(value) < _INT64 else value
     if isinstance(value, dict):
         changed = {key: whole for key, each in value.items() if (whole := with_whole_numbers(each)) is not each}
         return {**value, **changed} if changed else value
