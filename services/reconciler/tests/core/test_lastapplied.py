@@ -6,10 +6,11 @@ import pytest
 from worlds import LABELS, PARENT_UID, a_parent, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
-from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.json import JsonObject, JsonValue, dumps, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references
 from metaloop.reconciler.core.lastapplied import applied_to, new_child
+from metaloop.reconciler.core.schema import Schema
 from metaloop.reconciler.core.wish import SYSTEM_METADATA
 
 
@@ -49,6 +50,50 @@ def test_new_child_is_controlled_by_the_parent_once():
     again = new_child(child, parent=a_parent())
 
     assert [reference["uid"] for reference in owner_references(again)] == [PARENT_UID]
+
+
+def with_metadata(**metadata: JsonValue) -> JsonObject:
+    """A ConfigMap that a hook wants with such metadata."""
+    wish = config_map(namespace="default")
+    return {**wish, "metadata": {**unstructured.metadata(wish), **metadata}}
+
+
+def reference(uid: str, **fields: bool) -> JsonObject:
+    """An owner that a hook names."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, **fields}
+
+
+def test_hook_that_names_the_parent_as_a_mere_owner_gets_a_controlled_child():
+    child = new_child(with_metadata(ownerReferences=[reference(PARENT_UID, controller=False)]), parent=a_parent())
+
+    assert [entry["controller"] for entry in owner_references(child)] == [True]
+
+
+@pytest.mark.parametrize(
+    "before", [[reference("other")], [reference(PARENT_UID)], [reference(PARENT_UID, controller=False), reference("other")]]
+)
+@pytest.mark.parametrize("after", [None, [], [reference(PARENT_UID, controller=False)]])
+def test_child_stays_its_parents_whatever_the_hook_says_of_owners(before: list[JsonValue], after: list[JsonValue] | None):
+    observed = created(with_metadata(ownerReferences=before))
+    wish = with_metadata(**({} if after is None else {"ownerReferences": after}))
+
+    applied = applied_to(observed, wish)
+
+    assert [(entry["uid"], entry["controller"]) for entry in owner_references(applied.obj)] == [(PARENT_UID, True)]
+    assert applied.is_changed == any(is_object(entry) and entry["uid"] == "other" for entry in before)
+
+
+def test_finalizers_of_others_survive_when_the_hook_stops_speaking_of_finalizers():
+    observed = created(with_metadata(finalizers=["example.com/ours"]))
+    unstructured.metadata(observed)["finalizers"] = ["example.com/ours", "example.com/theirs"]
+    schema = Schema()
+    schema.fields = {"metadata": (metadata := Schema())}
+    metadata.fields = {"finalizers": (finalizers := Schema())}
+    finalizers.list_type = "set"
+
+    applied = applied_to(observed, config_map(namespace="default"), schema=schema)
+
+    assert unstructured.finalizers(applied.obj) == ["example.com/theirs"]
 
 
 @pytest.mark.parametrize("field", sorted(SYSTEM_METADATA))

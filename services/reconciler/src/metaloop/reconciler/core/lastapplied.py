@@ -8,7 +8,8 @@ Rules
     2. What is applied is the `wish`, which is free of what a hook only echoes: that changes with each write, so remembering it would cause the next one.
        Explicit nulls and an empty status, which Go's encoder makes of any typed object, are remembered, as Metacontroller does.
     3. An annotation that means the same is left as it is, byte by byte. One that can't be read counts as none, and is written anew.
-    4. Labels and annotations that the hook no longer mentions at all are given up one by one: those of others stay.
+    4. Labels, annotations, owners and finalizers that the hook no longer mentions at all are given up one by one: those of others stay.
+    5. Who controls a child is not a hook's to say: a reference to the parent in its answer (an echo of the child, or its own idea of it) changes nothing.
 """
 
 import re
@@ -16,9 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
-from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
+from metaloop.common.json import JSONDecodeError, JsonObject, is_array, is_object, loads
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.owner import owner_references, reference_to
+from metaloop.common.objects.owner import controller_ref, owner_references, reference_to
 from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.gojson import escaped_json, go_json
 from metaloop.reconciler.core.merge import NEVER, merge_objects
@@ -50,10 +51,9 @@ def wish_of(desired: JsonObject) -> JsonObject:
 
 def controlled_by(parent: JsonObject, wish: JsonObject) -> JsonObject:
     """`wish` with `parent` as its controller, besides the owners that it names itself."""
-    references = owner_references(wish)
-    if all(unstructured.text(reference, "uid") != unstructured.uid(parent) for reference in references):
-        references = [*references, reference_to(parent)]
-    return {**wish, "metadata": {**unstructured.metadata(wish), "ownerReferences": [*references]}}
+    others = [reference for reference in owner_references(wish) if unstructured.text(reference, "uid") != unstructured.uid(parent)]
+    metadata: JsonObject = {**unstructured.metadata(wish), "ownerReferences": [*others, reference_to(parent)]}
+    return {**wish, "metadata": metadata}
 
 
 def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = PLAIN, before: JsonObject = NEVER) -> Applied:
@@ -62,8 +62,8 @@ def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = PL
     stored = _stored(observed)
     last = wish if text == stored else _decoded(stored)
     is_remembered = last is wish or (last is not NEVER and same(last, wish))
-    last_own = _own(before if last is NEVER else last)
-    merged = merge_objects(observed, last_own, _keeping_maps(_own(wish), last_own), schema)
+    last_own = _own(before if last is NEVER else last, observed)
+    merged = merge_objects(observed, last_own, _giving_up_singly(_own(wish, observed), last_own), schema)
     return Applied(
         obj=merged if is_remembered else _annotated(merged, text),
         is_changed=merged is not observed,
@@ -76,14 +76,21 @@ def is_annotated(observed: JsonObject) -> bool:
     return bool(_stored(observed))
 
 
-def _own(obj: JsonObject) -> JsonObject:
-    return as_kept(without_system_fields(obj))
+def _own(obj: JsonObject, observed: JsonObject) -> JsonObject:
+    kept = as_kept(without_system_fields(obj))
+    metadata = unstructured.metadata(kept)
+    named, controller = metadata.get("ownerReferences"), controller_ref(observed)
+    if controller is None or not is_array(named):
+        return kept
+    others = [each for each in named if not (is_object(each) and each.get("uid") == controller.uid)]
+    return {**kept, "metadata": {**metadata, "ownerReferences": [*others]}}
 
 
-def _keeping_maps(desired: JsonObject, last: JsonObject) -> JsonObject:
-    metadata = unstructured.metadata(desired)
-    dropped = [key for key in ("labels", "annotations") if key not in metadata and key in unstructured.metadata(last)]
-    return {**desired, "metadata": {**metadata, **{key: {} for key in dropped}}} if dropped else desired
+def _giving_up_singly(desired: JsonObject, last: JsonObject) -> JsonObject:
+    metadata, before = unstructured.metadata(desired), unstructured.metadata(last)
+    maps: JsonObject = {key: {} for key in ("labels", "annotations") if key not in metadata and key in before}
+    lists: JsonObject = {key: [] for key in ("ownerReferences", "finalizers") if metadata.get(key) is None and before.get(key) is not None}
+    return {**desired, "metadata": {**metadata, **maps, **lists}} if maps or lists else desired
 
 
 def _wish_and_text(desired: JsonObject) -> tuple[JsonObject, str]:
