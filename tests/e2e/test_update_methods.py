@@ -2,9 +2,11 @@
 
 import pytest
 
+from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.kinds import KINDS, manifest, patched
 from metaloop.devkit.testbed.manifests import child_rule
 from metaloop.devkit.testbed.story import Story
 
@@ -58,3 +60,24 @@ async def _texts_are(story: Story, wanted: dict[str, str]) -> None:
 
 async def _uids(story: Story) -> dict[str, str]:
     return {name: unstructured.uid(item) for name, item in (await story.config_maps(of="p")).items()}
+
+
+async def test_another_update_strategy_is_not_held_up_by_the_default_of_the_former(story: Story) -> None:
+    def deployments(request: JsonObject) -> JsonObject:
+        spec = unstructured.child_object(unstructured.child_object(request, "parent"), "spec")
+        wanted: JsonObject = {"spec": {"strategy": unstructured.child_object(spec, "strategy")}}
+        return {"children": [patched(manifest(kind, "web", labels={"parent": "p"}), wanted)]}
+
+    kind = KINDS["Deployment"]
+    await story.controller(deployments, children=[child_rule(kind.info.id)])
+    await story.parent("p")
+
+    strategies: list[JsonObject] = [{"type": "Recreate"}, {"type": "RollingUpdate"}, {"type": "Recreate"}]
+    for strategy in strategies:
+        await story.change("p", strategy=strategy)
+
+        async def is_so(strategy: JsonObject = strategy) -> None:
+            found = unstructured.child_object(await story.cluster.get(kind.info, story.name, "web"), "spec")
+            expect(unstructured.child_object(found, "strategy").get("type") == strategy["type"], f"strategy is {found['strategy']}")
+
+        await eventually(is_so)

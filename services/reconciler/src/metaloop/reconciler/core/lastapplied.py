@@ -24,6 +24,7 @@ from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.gojson import escaped_json, go_json
 from metaloop.reconciler.core.merge import NEVER, merge_objects
 from metaloop.reconciler.core.schema import PLAIN, Schema
+from metaloop.reconciler.core.unions import without_ruled_out
 from metaloop.reconciler.core.wish import as_kept, with_whole_numbers, without_echo, without_system_fields
 
 
@@ -63,7 +64,7 @@ def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = PL
     last = wish if text == stored else _decoded(stored)
     is_remembered = last is wish or (last is not NEVER and same(last, wish))
     last_own = _own(before if last is NEVER else last, observed)
-    merged = merge_objects(observed, last_own, _giving_up_singly(_own(wish, observed), last_own), schema)
+    merged = merge_objects(without_ruled_out(observed, wish), last_own, _giving_up_singly(_own(wish, observed), last_own), schema)
     return Applied(
         obj=merged if is_remembered else _annotated(merged, text),
         is_changed=merged is not observed,
