@@ -63,6 +63,22 @@ async def test_a_controller_that_is_deleted_stops_and_its_watches_end(scene: Sce
     assert scene.heard.of(scene.name) == ["Starting", "Started", "Stopping", "Stopped"]
 
 
+async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene: Scene, proxy: ApiProxy):
+    """The API server ends its watches then, and turns everybody away for some 200 ms."""
+    await scene.install_served()
+    path = f"/{scene.parents.resource}"
+
+    proxy.refusals[path] = 429
+    asked = len(proxy.asked)
+    proxy.break_watches(WatchFault.END, of=path)
+    await eventually(lambda: sum(each.path.endswith(path) for each in proxy.asked[asked:]) == 2)
+    proxy.refusals.clear()
+
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    assert scene.heard.warnings(scene.name) == []
+
+
 async def test_two_controllers_share_one_watch_which_lives_as_long_as_either(scene: Scene, proxy: ApiProxy):
     await scene.install_served()
     await scene.install(f"{scene.name}-2")

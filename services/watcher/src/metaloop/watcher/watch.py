@@ -21,7 +21,7 @@ from typing import Protocol
 from metaloop.common.errors import MetaloopError, Unavailable
 from metaloop.common.json import JSONDecodeError, JsonObject
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.errors import Expired, Forbidden, Invalid, NotFound, Refused, Unreadable
+from metaloop.common.kube.errors import Expired, Forbidden, Invalid, Refused, Unreadable
 from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -44,7 +44,10 @@ _BREATH = 64
 _OWN_PACE = 2
 """So often in a row we come back sooner than the server wants us: it says a second where it needs a tenth to set up a new resource."""
 _NOT_YET_SERVED = 3
-"""So often in a row may a resource not be found before that is told."""
+"""So often in a row may a resource not be found before nothing more is expected of it."""
+_EVERYDAY_SECONDS = 1.0
+"""So long may nothing be heard of a resource before that is told. An edited CRD ends its watches and turns everybody away for two tenths of a
+second; and a resource is listed by discovery, or its CRD established, a moment before it is served."""
 _MOST_UNREADABLE = 64
 
 _endings_total = metrics.counter("metaloop_watch_endings", "Watches that ended, by how.", ("resource", "ending"))
@@ -298,8 +301,9 @@ class Reflector:
         say = log.info if ending is Ending.EXPIRED else log.warning
         keys = {fields.RESOURCE: str(self._resource.id), fields.ERROR: reason, fields.SECONDS: round(seconds, 3)}
         say("watch.ended", ending=ending.value, **keys)
-        # One broken stream is everyday life; and a resource is listed by discovery, or its CRD established, a moment before it is served.
-        if self._patience.fruitless > (_NOT_YET_SERVED if isinstance(error, NotFound) else 1) or isinstance(error, Forbidden):
+        unheard_seconds = asyncio.get_running_loop().time() - self.heard_at
+        # One broken stream is everyday life, too, though it may have been silent for long.
+        if (self._patience.fruitless > 1 and unheard_seconds >= _EVERYDAY_SECONDS) or isinstance(error, Forbidden):
             self._tell(reason, is_refused=ending is Ending.REFUSED)
 
     async def _wait(self, seconds: float) -> None:
