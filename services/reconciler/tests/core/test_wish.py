@@ -34,6 +34,13 @@ def test_secrets_strings_are_data():
     assert as_kept(secret) == {"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "cGxhaW4="}}
 
 
+@pytest.mark.parametrize("strings", [{"a": "x", "b": 1}, ["a"]])
+def test_strings_that_are_none_are_left_for_the_api_server_to_refuse(strings: JsonValue):
+    secret: JsonObject = {"apiVersion": "v1", "kind": "Secret", "stringData": strings}
+
+    assert as_kept(secret) is secret
+
+
 def test_rules_of_an_aggregated_cluster_role_are_nobodys_wish():
     rule: JsonObject = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     role: JsonObject = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": rule}

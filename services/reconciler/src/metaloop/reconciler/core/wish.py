@@ -90,7 +90,9 @@ def _without_aggregated_rules(obj: JsonObject) -> JsonObject:
 def _with_data_for_strings(obj: JsonObject) -> JsonObject:
     if "stringData" not in obj or obj.get("apiVersion") != "v1":
         return obj
-    strings = unstructured.strings(obj["stringData"])
-    encoded: JsonObject = {key: base64.b64encode(text.encode()).decode() for key, text in strings.items()}
+    strings = obj["stringData"] or {}
+    if not is_object(strings) or not all(isinstance(text, str) for text in strings.values()):
+        return obj  # the API server says what is wrong with it
+    encoded: JsonObject = {key: base64.b64encode(str(text).encode()).decode() for key, text in strings.items()}
     kept = {key: value for key, value in obj.items() if key != "stringData"}
     return {**kept, "data": {**unstructured.child_object(obj, "data"), **encoded}} if encoded else kept
