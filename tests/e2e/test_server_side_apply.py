@@ -1,5 +1,7 @@
 """Server-side apply, chosen for one controller: what is written, what is told, and that one can change one's mind."""
 
+import pytest
+
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS
@@ -150,3 +152,25 @@ async def test_conflict_with_another_manager_is_told(story: Story) -> None:
 
     await eventually(lambda: story.shows("p", text="ours"))
     await eventually(lambda: story.warning(of="p", reason="ApplyConflict", containing=".data.text"))
+
+
+@pytest.mark.parametrize("misfit", [{"data": {"text": 1}}, {"dada": {"text": "x"}}], ids=["value", "field"])
+async def test_child_that_does_not_fit_its_kind_is_told_and_the_others_are_written(story: Story, misfit: JsonObject) -> None:
+    def with_misfit(request: JsonObject) -> JsonObject:
+        first, *others = config_maps_of(request)
+        return answer_with(request, [{**first, **misfit}, *others])
+
+    await _controller(story, "server-side-apply")
+    await story.parent("p", text="one")
+    await eventually(lambda: story.settled("p"))
+
+    story.now_answers(with_misfit)
+    await story.change("p", text="two")
+
+    await eventually(lambda: story.warning(of="p", containing="apply ConfigMap"))
+    await eventually(lambda: _says(story, {"p-0": "one", "p-1": "two", "p-2": "two"}))
+
+
+async def _says(story: Story, texts: dict[str, str]) -> None:
+    found = await story.texts(of="p")
+    expect(found == texts, f"children say {found}")

@@ -39,6 +39,15 @@ def test_the_reason_says_more_than_the_code():
     assert isinstance(problem, errors.AlreadyExists)
 
 
+def test_apply_that_does_not_fit_its_schema_is_refused_though_the_code_is_500():
+    message = "failed to create typed patch object (default/a; /v1, Kind=ConfigMap): .data.a: expected string, got 1"
+
+    problem = errors.refusal(ApiStatus(code=500, reason="", message=message), request="PATCH /x")
+
+    assert type(problem) is Refused
+    assert ".data.a: expected string" in str(problem)
+
+
 def test_whatever_is_refused_is_terminal_and_whatever_is_out_of_order_is_transient():
     refused = errors.refusal(ApiStatus(code=418, reason="", message="m"), request="GET /x")
     out_of_order = errors.refusal(ApiStatus(code=599, reason="", message="m"), request="GET /x")

@@ -15,7 +15,7 @@
     └── Unreadable                   what came is nothing that an API server says
     InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
 
-Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`.
+Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for an apply that doesn't fit its kind's schema, which is refused with 500.
 """
 
 import re
@@ -105,12 +105,15 @@ _REASON_OF_CODE = {
 }
 
 
+_MISFITS = ("failed to create typed patch object", "failed to convert new object")
+"""How the message begins where what was applied doesn't fit its kind: a number for text, a field that there isn't, one key twice."""
 _QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
 
 
 def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | None = None) -> MetaloopError:
     """The exception for a status that is no success; `request` says what was asked, for the message."""
-    reason = status.reason or _REASON_OF_CODE.get(status.code, "")
+    is_misfit = status.message.startswith(_MISFITS)
+    reason = "BadRequest" if is_misfit else status.reason or _REASON_OF_CODE.get(status.code, "")
     named = ApiStatus(code=status.code, reason=reason, message=f"{_brief(status.message)} ({request})")
     if refused := _REFUSALS.get(reason):
         return refused(named)
@@ -118,7 +121,7 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
         return transient(named.message)
     if outage := _OUTAGES.get(reason):
         return outage(named.message, retry_after_seconds=retry_after_seconds)
-    if status.code >= 500:
+    if status.code >= 500 and not is_misfit:
         return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
     return Refused(named)
 
