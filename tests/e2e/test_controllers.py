@@ -1,10 +1,14 @@
 """Controllers come, change and go while the services run."""
 
+import asyncio
+
+from metaloop.common.api import MAX_CONCURRENT_ANNOTATION
+from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import child_rule, config_map
-from metaloop.devkit.testbed.story import Story, answer_with
+from metaloop.devkit.testbed.story import Story, answer_with, three_config_maps
 
 
 async def test_edited_controller_serves_by_its_new_spec(story: Story) -> None:
@@ -92,3 +96,29 @@ async def test_two_controllers_of_one_parent_kind_keep_apart(story: Story) -> No
     await other.end()
     assert {call.parent_name for call in other.calls()} == {"p"}
     await story.settled("p")
+
+
+async def test_no_more_parents_are_in_work_at_once_than_the_controller_is_annotated_with(story: Story) -> None:
+    at_once: list[int] = []
+
+    async def slow(request: JsonObject) -> JsonObject:
+        at_once.append(sum(call.ended_at is None for call in story.calls()))
+        await asyncio.sleep(0.1)
+        return three_config_maps(request)
+
+    manifest = story.controller_manifest(slow)
+    unstructured.metadata(manifest)["annotations"] = {MAX_CONCURRENT_ANNOTATION: "2"}
+    await story.cluster.create(COMPOSITES, manifest)
+    for number in range(8):
+        await story.parent(f"p{number}")
+    await eventually(story.all_settled)
+    limited, at_once[:] = max(at_once), []
+
+    await story.cluster.patch(COMPOSITES, "", story.name, {"metadata": {"annotations": {MAX_CONCURRENT_ANNOTATION: None}}})
+
+    await eventually(lambda: _reached(at_once, 3))
+    assert limited == 2
+
+
+async def _reached(at_once: list[int], number: int) -> None:
+    expect(max(at_once, default=0) >= number, f"no more than {max(at_once, default=0)} were in work at once")

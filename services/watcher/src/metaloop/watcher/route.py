@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from metaloop.common.api.instructions import max_concurrent
 from metaloop.common.api.revision import revision_namespace, revision_selector
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedGroup, CachedObservation, CachedRelated, Gone
 from metaloop.common.report import SyncReport, Write
@@ -56,7 +58,8 @@ class Router:
         self.instances[controller.id] = instance
         self._index()
         self.interests.forget_controller(controller.id, unless=lambda key: instance.may_follow and isinstance(self._find(key), Record))
-        self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds)
+        told = loads(self.controllers.get(controller.id, b"{}"))
+        self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds, max_concurrent=max_concurrent(told))
         for target in instance.targets:
             for parent, record in self.caches[target.resource.id].objects.items():
                 if not target.serves(record):
