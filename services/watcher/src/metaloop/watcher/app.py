@@ -171,6 +171,7 @@ class Reign:
 @asynccontextmanager
 async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[None]:
     """The watcher, part of the service for as long as the block lasts."""
+    service.probes.alive("nats", _check_connected)  # until the first connection is made, which may take any time
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
         connected(settings.nats_url, name="metaloop-watcher") as bus,
@@ -220,6 +221,10 @@ def _leading(reign: Reign, kube: KubeClient, bus: Bus, *, settings: WatcherSetti
             await leader.run(reign.run)
 
     return lead
+
+
+async def _check_connected() -> None:
+    raise Unavailable("not connected to NATS yet")
 
 
 def _nobody_else_is_there() -> bool:
