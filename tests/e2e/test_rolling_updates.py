@@ -4,12 +4,14 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
 from metaloop.devkit.testbed.audit import Request, tally
 from metaloop.devkit.testbed.cluster import COMPOSITES
@@ -24,6 +26,11 @@ MANY = tuple(f"g{number:02}" for number in range(12))
 _CLUSTER_FLEETS = manifests.parent_resource("clusterfleets", namespaced=False)
 STRATEGY = "metaloop.dev/apply-strategy"
 _COLLECTED_SECONDS = 90
+_ADMISSION = "admissionregistration.k8s.io/v1"
+_POLICIES = ResourceInfo(api_version=_ADMISSION, resource="mutatingadmissionpolicies", kind="MutatingAdmissionPolicy", namespaced=False)
+_BINDINGS = ResourceInfo(
+    api_version=_ADMISSION, resource="mutatingadmissionpolicybindings", kind="MutatingAdmissionPolicyBinding", namespaced=False
+)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -311,6 +318,68 @@ async def test_hook_that_fails_for_an_older_revision_stops_the_rollout_until_it_
     assert await fleet.texts() == {**ALL_V1, "a": "v2"}
     fleet.story.now_answers(gadgets_of)
     await _roll(fleet, "a", "b", "c", text="v2")
+
+
+@pytest.mark.parametrize("strategy", ["dynamic-apply", "server-side-apply"])
+@pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
+async def test_rollout_does_not_wait_for_what_admission_never_lets_be(fleet: Fleet, method: str, strategy: str) -> None:
+    """Admission appends something to what each Gadget is to say, so none is ever as desired."""
+    await fleet.launch(method=method, checks=(), is_healed=False)
+    await fleet.story.cluster.patch(COMPOSITES, "", fleet.story.name, {"metadata": {"annotations": {STRATEGY: strategy}}})
+    async with _rewriting(fleet):
+        await fleet.say("v2")
+
+        await fleet.tells("True", "OnLatestRevision")
+        await fleet.shows(dict.fromkeys(ALL_V1, "v2, rewritten"))
+        calls, mark = len(fleet.story.calls()), fleet.story.lab.audit.mark()
+        await fleet.story.relabel(fleet.name, {"touched": "yes"})
+        await eventually(lambda: fleet.story.called(calls + 1))
+        await steadily(lambda: fleet.shows(dict.fromkeys(ALL_V1, "v2, rewritten"), within_seconds=0))
+        assert _touched(_in(fleet, mark), "delete", "create") == []
+
+
+@asynccontextmanager
+async def _rewriting(fleet: Fleet) -> AsyncIterator[None]:
+    """Whatever a Gadget of the fleet is told to say, admission has it say something else."""
+    story = fleet.story
+    changed = 'object.spec.text.endsWith("rewritten") ? object.spec.text : object.spec.text + ", rewritten"'
+    rule: JsonObject = {"apiGroups": [GADGETS.group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["gadgets"]}
+    policy: JsonObject = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": f'[JSONPatch{{op: "replace", path: "/spec/text", value: {changed}}}]'},
+            }
+        ],
+    }
+    selector: JsonObject = {"matchLabels": {"kubernetes.io/metadata.name": story.name}}
+    binding: JsonObject = {"policyName": story.name, "matchResources": {"namespaceSelector": selector}}
+    for info, spec in ((_POLICIES, policy), (_BINDINGS, binding)):
+        await story.cluster.create(
+            info, {"apiVersion": info.api_version, "kind": info.kind, "metadata": {"name": story.name}, "spec": spec}
+        )
+    try:
+        await eventually(lambda: _is_rewriting(fleet), within_seconds=30)
+        yield
+    finally:
+        for info in (_BINDINGS, _POLICIES):
+            await story.cluster.delete(info, "", story.name)
+
+
+async def _is_rewriting(fleet: Fleet) -> None:
+    """Raises AssertionError until the API server has learnt of the policy."""
+    probe: JsonObject = {
+        "apiVersion": GADGETS.api_version,
+        "kind": GADGETS.kind,
+        "metadata": {"name": "probe"},
+        "spec": {"text": "probe"},
+    }
+    path = GADGETS.collection_path(fleet.story.name)
+    tried = loads(await fleet.story.cluster.request("POST", path, body=dumps(probe), params={"dryRun": "All"}))
+    expect(tried["spec"] == {"text": "probe, rewritten"}, "admission rewrites nothing yet")
 
 
 # -- parents of all sorts ------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A cluster with one parent whose Gadgets roll, and syncs that a test runs one by one, each as far as it lets them come."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from fake_api import FakeApi
@@ -37,13 +37,38 @@ class GenerationApi(FakeApi):
         return super().put(info, obj)
 
 
+@dataclass
+class RewritingApi(GenerationApi):
+    """Has an admission that shouts: whatever a Gadget is to say, it says in capitals."""
+
+    def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
+        """Has `obj` stored, as admission rewrites it."""
+        return super().put(info, _shouted(obj) if info == GADGETS else obj)
+
+    async def replace(
+        self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        """Stores what admission makes of it."""
+        return await super().replace(info, _shouted(obj) if info == GADGETS else obj, subresource, params=params)
+
+
+def _shouted(obj: JsonObject) -> JsonObject:
+    spec = unstructured.child_object(obj, "spec")
+    return {**obj, "spec": {**spec, "text": unstructured.text(spec, "text").upper()}}
+
+
 class RollingSync:
     """A cluster, a hook, and a watcher whose cache is always current. All Gadgets are there, and not yet well."""
 
     def __init__(
-        self, *, parent: JsonObject | None = None, hook: Callable[[JsonObject], JsonObject] = gadget_hook, **controller: JsonValue
+        self,
+        *,
+        parent: JsonObject | None = None,
+        hook: Callable[[JsonObject], JsonObject] = gadget_hook,
+        api: GenerationApi | None = None,
+        **controller: JsonValue,
     ) -> None:
-        self.api = GenerationApi()
+        self.api = api or GenerationApi()
         self.hooks = FakeHooks(hook)
         self.recorder = FakeRecorder()
         self.controller = rolling_controller(**controller)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from metaloop.common.kube.errors import AlreadyExists, NotFound, Unanswered
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import UNKNOWN_VERSION, Write
+from metaloop.reconciler.core.changes import ApplyStrategy
 from metaloop.reconciler.core.claim import why_taken
 from metaloop.reconciler.core.model import (
     Action,
@@ -31,7 +32,7 @@ from metaloop.reconciler.core.model import (
     UpdateChild,
 )
 from metaloop.reconciler.errors import Failure, NameTaken
-from metaloop.reconciler.futile import FutileWrites, child_digest
+from metaloop.reconciler.futile import Experienced, FutileWrites, child_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
 from metaloop.reconciler.recreate import Recreation
 from metaloop.reconciler.serverside import ServerSide
@@ -44,6 +45,8 @@ class Done:
 
     action: Action
     written: JsonObject | None = None
+    is_futile: bool = False
+    """Whether it changed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,11 @@ class Effects:
             if done.written is not None
         ]
         return [*acknowledged, *(failure.uncertain for failure in self.failures if failure.uncertain is not None)]
+
+    @property
+    def is_wiser(self) -> bool:
+        """Whether something counts as being as desired from now on that did not before: a write showed that no write can change it."""
+        return any(done.is_futile for done in self.done)
 
     @property
     def adopted(self) -> dict[ResourceId, list[JsonObject]]:
@@ -100,6 +108,10 @@ class Applier:
         self._futile = FutileWrites()
         self._on_drift = on_drift
         """Told of children that differ from what is desired, before they are written."""
+
+    def experienced(self, how: ApplyStrategy) -> ApplyStrategy:
+        """`how`, with what was learned from writes that changed nothing."""
+        return Experienced(how=how, futile=self._futile)
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
@@ -154,9 +166,10 @@ class Applier:
             version = unstructured.resource_version(action.observed)
             return Done(action=deletion, written=await self._recreation.delete(deletion, resource_version=version))
         written = await self._write(action, observed)
-        if written is not None and isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
-            self._futile.learn(action.observed, partial(child_digest, action), written=written)
-        return Done(action=action, written=written)
+        if written is None or not isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
+            return Done(action=action, written=written)
+        is_futile = self._futile.learn(action.observed, partial(child_digest, action), written=written)
+        return Done(action=action, written=written, is_futile=is_futile)
 
     async def _write(self, action: Action, observed: Observed) -> JsonObject | None:
         match action:

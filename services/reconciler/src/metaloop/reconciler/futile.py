@@ -1,17 +1,21 @@
 """Remembers which writes changed nothing, so that they are not done again in each sync.
 
 Some API servers keep something else than what they were told (an admission webhook rewrites an image, a schema drops a field of the status): then an object
-differs from what is desired for ever, and writing it again changes nothing. Nothing but CPU and requests depends on this memory: without it, each such write is
-done once more.
+differs from what is desired for ever, and writing it again changes nothing. So it counts as being as desired from then on: a rollout would wait for it in vain.
+Without this memory, each such write is done once more, and nothing else is lost.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from metaloop.common.json import JsonObject, dumps_sorted
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.model import ApplyChild, RecreateChild, UpdateChild
+from metaloop.reconciler.core.changes import ApplyStrategy, Drifted
+from metaloop.reconciler.core.lastapplied import Applied
+from metaloop.reconciler.core.model import ApplyChild, ChildAction, DesiredChild, RecreateChild, UpdateChild
 
 _CAPACITY: Final = 50_000
 _DIGEST_BYTES: Final = 16
@@ -39,23 +43,55 @@ class FutileWrites:
         known = self._digests.get(unstructured.uid(before))
         return known is not None and known == digest()
 
-    def learn(self, before: JsonObject | None, digest: Digest, *, written: JsonObject) -> None:
-        """Notes what came of a write: `written` is the object as it then is."""
+    def learn(self, before: JsonObject | None, digest: Digest, *, written: JsonObject) -> bool:
+        """Notes what came of a write, and returns whether it was futile: `written` is the object as it then is."""
         if before is None:
-            return
+            return False
         uid = unstructured.uid(before)
         if unstructured.resource_version(written) != unstructured.resource_version(before):
             self._digests.pop(uid, None)
-            return
+            return False
         if len(self._digests) >= _CAPACITY:
             self._digests.clear()
         self._digests[uid] = digest()
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experienced:
+    """An apply strategy for which a child is as desired that no write can bring any nearer to it."""
+
+    how: ApplyStrategy
+    futile: FutileWrites
+
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+        """What applying `desired` makes of the child; unchanged where that is known to be all in vain."""
+        applied = self.how.applied(observed, desired)
+        if applied.is_changed and self.futile.has(observed, partial(_digest_of, observed, applied.obj)):
+            return replace(applied, is_changed=False)
+        return applied
+
+    def created(self, desired: DesiredChild, *, parent: JsonObject) -> ChildAction:
+        """As the strategy has it."""
+        return self.how.created(desired, parent=parent)
+
+    def updated(self, drifted: Drifted) -> ChildAction:
+        """As the strategy has it."""
+        return self.how.updated(drifted)
+
+    def recreated(self, drifted: Drifted) -> ChildAction:
+        """As the strategy has it."""
+        return self.how.recreated(drifted)
 
 
 def child_digest(action: Repeatable) -> bytes:
     """Tells one write to a child from another: the same wish of a child that has changed in nothing but its status makes the same one."""
-    digest = blake2b(dumps_sorted(_lasting(action.observed or {})), digest_size=_DIGEST_BYTES)
-    digest.update(dumps_sorted(_lasting(action.obj)))
+    return _digest_of(action.observed or {}, action.obj)
+
+
+def _digest_of(observed: JsonObject, written: JsonObject) -> bytes:
+    digest = blake2b(dumps_sorted(_lasting(observed)), digest_size=_DIGEST_BYTES)
+    digest.update(dumps_sorted(_lasting(written)))
     return digest.digest()
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
@@ -54,6 +55,8 @@ from metaloop.reconciler.ports import Follower, Hooks, LeaseGuard, Recorder, Slo
 from metaloop.reconciler.revisions import RevisionWriter
 from metaloop.reconciler.strategies import Strategies
 
+_AT_ONCE_SECONDS: Final = 0.1
+
 
 @dataclass(slots=True, kw_only=True)
 class Journal:
@@ -63,6 +66,11 @@ class Journal:
     actions: Counter[str] = field(default_factory=Counter)
     resync_after_seconds: float | None = None
     unknown_keys: tuple[str, ...] = ()
+
+    def again_within(self, seconds: float) -> None:
+        """The parent is to be synced again so soon, or sooner where that was wanted already."""
+        wanted = self.resync_after_seconds
+        self.resync_after_seconds = seconds if wanted is None else min(wanted, seconds)
 
     def note(self, effects: Effects) -> None:
         """Notes what was carried out."""
@@ -118,7 +126,7 @@ class Syncer:
             return
         flavour = flavour_of(observed.controller.id)
         observed = observed.with_selector(flavour.selector(observed))
-        how = await self.strategies.of(observed)
+        how = self.applier.experienced(await self.strategies.of(observed))
         children = await self._claimed(flavour.claims(observed), observed, turn)
         revisions = await self._revisions(observed, turn)
         related = await self._related(observed, granted, turn)
@@ -225,6 +233,9 @@ class Syncer:
             return ()
         effects = await self.applier.carry_out(plan, observed=observed, lease=turn.lease)
         turn.journal.note(effects)
+        if effects.is_wiser and is_rolling(observed):
+            # A rollout may have waited for just this, and what changed nothing is followed by no event.
+            turn.journal.again_within(_AT_ONCE_SECONDS)
         return effects.failures
 
     async def _parent_settled(self, answer: Answer, observed: Observed, turn: Turn, *, is_done: bool) -> Sequence[Failure]:

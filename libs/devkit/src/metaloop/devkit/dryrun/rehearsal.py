@@ -14,6 +14,7 @@ from metaloop.common.observation import Granted
 from metaloop.common.report import SyncReport, Write
 from metaloop.devkit.dryrun.world import World
 from metaloop.reconciler.apply import Applier, Done, Effects
+from metaloop.reconciler.core.changes import ApplyStrategy
 from metaloop.reconciler.core.model import (
     Action,
     Adopt,
@@ -87,6 +88,10 @@ class _NotedChildren(Applier):
         groups = granted.observation.children
         self._rehearsal = rehearsal
         self._seen = {unstructured.uid(obj): obj for group in groups for obj in group.objects}
+
+    def experienced(self, how: ApplyStrategy) -> ApplyStrategy:
+        """`how` itself: who never writes learns nothing."""
+        return how
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Says that all was done."""
