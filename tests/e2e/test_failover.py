@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest_asyncio
@@ -18,17 +19,25 @@ from metaloop.devkit.workdir import run_folder
 
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
 _LEASE_SECONDS = 6
+_SHORTEST_LEASE_SECONDS = 3
 _HOOK_SECONDS = 0.2
 _HANDOVER_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def story(assets: Path) -> AsyncIterator[Story]:
-    """A story in a cluster of its own, served by two watchers; no hook was ever asked about one parent twice at once."""
+    """A story that is served by two watchers."""
+    async with _served(assets, lease_seconds=_LEASE_SECONDS) as story:
+        yield story
+
+
+@asynccontextmanager
+async def _served(assets: Path, *, lease_seconds: int) -> AsyncIterator[Story]:
+    """A story in a cluster of its own, served by two watchers with such a lease; no hook was ever asked about one parent twice at once."""
     with run_folder() as folder:
         async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
             await install_parent(ground.cluster, THINGS)
-            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
+            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(lease_seconds)}
             async with ground.stack(watchers=({}, {}), settings=settings) as stack:
                 story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="failover")
                 await story.begin()
@@ -79,6 +88,19 @@ async def test_a_leader_that_slept_through_its_lease_changes_nothing_when_it_wak
         await eventually(lambda name=name: story.settled(name), within_seconds=30)
     assert await _leader(story) is not leader
     assert story.lab.webhook.overlaps == []
+
+
+async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leaders_death(assets: Path) -> None:
+    async with _served(assets, lease_seconds=_SHORTEST_LEASE_SECONDS) as story:
+        for number in range(20):
+            await story.parent(f"before-{number}", text="hello")
+        for number in range(20):
+            await eventually(lambda number=number: story.settled(f"before-{number}"), within_seconds=30)
+        leader = await _leader(story)
+
+        await leader.kill()
+
+        await _settles(story, "after-kill", within_seconds=_SHORTEST_LEASE_SECONDS + 4)
 
 
 async def _slow_hook(request: JsonObject) -> JsonObject:

@@ -12,7 +12,7 @@ from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import eventually as eventually_true
-from metaloop.watcher.core.election import Election
+from metaloop.watcher.core.election import SHORTEST_SECONDS, Election
 from metaloop.watcher.leader import LEASES, Leader
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -81,19 +81,21 @@ async def test_who_is_told_of_a_resignation_reigns_at_once(kube: KubeClient, nam
             await eventually(lambda: second.reigns, within_seconds=1)
 
 
+@pytest.mark.parametrize("lease_seconds", [SHORTEST_SECONDS, LEASE_SECONDS])
 async def test_a_leader_that_cannot_renew_is_done_before_another_begins(
-    plane: ControlPlane, proxy: ApiProxy, kube: KubeClient, namespace: str
+    plane: ControlPlane, proxy: ApiProxy, kube: KubeClient, namespace: str, lease_seconds: int
 ):
     async with KubeClient.connect(str(plane.kubeconfig_path)) as straight:
-        cut_off, other = Candidate(kube, namespace, "cut-off"), Candidate(straight, namespace, "other")
+        cut_off = Candidate(kube, namespace, "cut-off", lease_seconds=lease_seconds)
+        other = Candidate(straight, namespace, "other", lease_seconds=lease_seconds)
         async with running(cut_off):
             await eventually(lambda: cut_off.reigns)
             async with running(other):
                 proxy.freeze()
 
-                await eventually(lambda: not cut_off.reigns, within_seconds=LEASE_SECONDS)
+                await eventually(lambda: not cut_off.reigns, within_seconds=lease_seconds)
                 assert not other.reigns
-                await eventually(lambda: other.reigns, within_seconds=2 * LEASE_SECONDS)
+                await eventually(lambda: other.reigns, within_seconds=2 * lease_seconds)
 
                 assert not cut_off.leader.leads()
                 proxy.thaw()

@@ -13,6 +13,7 @@ from metaloop.watcher.settings import WatcherSettings
         ("--shard", "first", "METALOOP_SHARD: String should match pattern"),
         ("--target-label-selector", "team in (blue", "METALOOP_TARGET_LABEL_SELECTOR: Value error, label selector: can't read"),
         ("--leader-lease-seconds", "soon", "METALOOP_LEADER_LEASE_SECONDS: Input should be a valid integer"),
+        ("--leader-lease-seconds", "2", "METALOOP_LEADER_LEASE_SECONDS: Input should be greater than or equal to 3"),
     ],
 )
 def test_what_makes_no_sense_is_one_line_and_a_bad_end(option: str, value: str, complaint: str, capsys: pytest.CaptureFixture[str]):

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metaloop.watcher.core.election import Election, LeaseRecord
+from metaloop.common.bus.parts import ANSWER_SECONDS
+from metaloop.watcher.core.election import SHORTEST_SECONDS, Election, LeaseRecord
 
 LEASE_SECONDS = 15
 AT = "2026-01-01T00:00:00.000000Z"
@@ -19,8 +21,8 @@ def held_by(holder: str, *, version: str = "1", renewed: str = AT) -> LeaseRecor
     return LeaseRecord(holder=holder, duration_seconds=LEASE_SECONDS, renewed=renewed, resource_version=version)
 
 
-def election(identity: str = "me") -> Election:
-    return Election(identity=identity, lease_seconds=LEASE_SECONDS)
+def election(identity: str = "me", *, lease_seconds: int = LEASE_SECONDS) -> Election:
+    return Election(identity=identity, lease_seconds=lease_seconds)
 
 
 def test_a_lease_that_is_not_there_may_be_taken():
@@ -68,6 +70,26 @@ def test_a_leader_stops_counting_on_its_lease_before_anybody_else_may_begin():
     assert leader.seconds_left(200) == 0
 
 
+@pytest.mark.parametrize("lease_seconds", [SHORTEST_SECONDS, 4, 5, 6, 15, 600])
+def test_who_asked_a_leader_with_its_last_word_listens_no_more_when_another_may_begin(lease_seconds: int):
+    leader, other = (election(name, lease_seconds=lease_seconds) for name in ("me", "other"))
+    other.see(replace(held_by("me"), duration_seconds=lease_seconds), now=100)
+    leader.won(held_by("me"), sent=100, now=100)
+
+    last_word = 100 + leader.seconds_left(100)
+
+    assert not other.may_take(last_word + ANSWER_SECONDS - 0.001)
+    assert other.may_take(100 + lease_seconds)
+
+
+@pytest.mark.parametrize("lease_seconds", [SHORTEST_SECONDS, 4, 5, 6, 15, 600])
+def test_a_leader_has_several_tries_to_renew_even_the_shortest_lease(lease_seconds: int):
+    leader = election(lease_seconds=lease_seconds)
+    leader.won(held_by("me"), sent=100, now=100)
+
+    assert leader.holds(100 + 4 * leader.retry_seconds)
+
+
 def test_a_change_of_the_holder_is_counted():
     candidate = election()
     candidate.see(held_by("other"), now=0)
@@ -87,13 +109,13 @@ def test_a_renewal_keeps_the_time_of_the_beginning():
 class Rivals:
     """Three candidates and a server on a common time line. Requests and answers are late or lost, and everybody sleeps now and then."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, *, lease_seconds: int = LEASE_SECONDS) -> None:
         self._dice = dice
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._made = 0
         self._server = LeaseRecord()
         self.now = 0.0
-        self.candidates = [election(name) for name in "abc"]
+        self.candidates = [election(name, lease_seconds=lease_seconds) for name in "abc"]
         for candidate in self.candidates:
             self._after(dice.uniform(0, 5), partial(self._try, candidate))
 
@@ -127,10 +149,10 @@ class Rivals:
         return self._dice.choice([0.0, 0.01, 1.0, 10.0, 30.0])
 
 
-@given(st.integers())
+@given(st.integers(), st.integers(min_value=SHORTEST_SECONDS, max_value=LEASE_SECONDS))
 @settings(max_examples=100, deadline=None)
-def test_at_most_one_leads_at_any_time(seed: int):
-    for leaders in Rivals(random.Random(seed)).run(until=600):
+def test_at_most_one_leads_at_any_time(seed: int, lease_seconds: int):
+    for leaders in Rivals(random.Random(seed), lease_seconds=lease_seconds).run(until=600):
         assert len(leaders) <= 1, leaders
 
 

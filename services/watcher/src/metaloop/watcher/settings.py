@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
+from metaloop.watcher.core.election import SHORTEST_SECONDS
 from metaloop.watcher.core.shard import Shard, Share
 
 _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -60,8 +61,9 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     )
     leader_lease_seconds: int = Field(
         default=15,
-        ge=6,
-        description="After so long without a sign of life of the leader, another leads. It renews its Lease seven times in it.",
+        ge=SHORTEST_SECONDS,
+        description="After so long without a sign of life of the leader, another leads. The leader itself gives up after two thirds of it, "
+        "and two seconds before its end: below 6, an API server that is slow for a moment costs it the Lease.",
     )
     leader_namespace: str = Field(default="", description="The namespace of the Lease; empty: the pod's own, or default outside of a pod.")
 

@@ -21,7 +21,7 @@ _MARK = b"\x00parts"
 _PART_BYTES = 512 * 1024
 _HEADROOM_BYTES = 4096
 _KEEP_SECONDS = 15.0
-_TIMEOUT_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 """For a reply, and for each part of one."""
 
 
@@ -39,7 +39,7 @@ async def replying(bus: Bus, subject: str, handler: Callable[[bytes], bytes]) ->
 
 async def ask(bus: Bus, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
     """What `read` makes of the whole reply to `request`; `Unavailable` where nobody answered in time, or it can't be read."""
-    answer = await bus.request(subject, request, timeout_seconds=_TIMEOUT_SECONDS)
+    answer = await bus.request(subject, request, timeout_seconds=ANSWER_SECONDS)
     wire = await _whole(bus, answer) if answer.startswith(_MARK) else answer
     try:
         return read(wire)
@@ -104,5 +104,5 @@ class LargeReplies:
 async def _whole(bus: Bus, answer: bytes) -> bytes:
     """The whole of a reply whose ticket came as `answer`; `Unavailable` where its parts can't be had."""
     ticket = Ticket.from_bytes(answer)
-    parts = [await bus.request(f"{ticket.subject}.{number}", b"", timeout_seconds=_TIMEOUT_SECONDS) for number in range(ticket.parts)]
+    parts = [await bus.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS) for number in range(ticket.parts)]
     return b"".join(parts)

@@ -1,7 +1,8 @@
 """Who leads, by a Lease: what each of several watchers may conclude from what it saw of the one object they share.
 
-- At most one leads at any time. A leader counts its right from when it *sent* its last renewal, and only for two thirds of the lease; others
+- At most one leads at any time. A leader counts its right from when it *sent* its last renewal, and only for a part of the lease; others
   count from when they *saw* that renewal, and for the whole of it.
+- What lies between outlasts a leader's last words: who asked it doesn't listen any more when another begins.
 - No two clocks are compared: `now` is always this process's own, and one that goes on while the process or the machine sleeps.
 - A leader that was asleep finds its right run out before it acts again, since it asks each time before it speaks.
 """
@@ -9,8 +10,13 @@
 from dataclasses import dataclass
 
 _OWN_SHARE = 2 / 3
-"""How much of the lease its holder counts on; the rest lies between its end and anybody else's beginning."""
-_TRIES_PER_LEASE = 7.5
+"""How much of the lease its holder counts on at most; the rest lies between its end and anybody else's beginning."""
+WORDS_LAST_SECONDS = 2
+"""That rest is never shorter than what a worker waits for an answer: a lease that was granted with a leader's last word, and was long on its way,
+must not be taken by a worker after the next leader has asked all of them what they hold."""
+SHORTEST_SECONDS = WORDS_LAST_SECONDS + 1
+"""The shortest lease: a holder needs a second of its own to renew it in. A Lease object counts in whole seconds."""
+_TRIES_IN_OWN_SHARE = 5
 _RELEASED_SECONDS = 1
 
 
@@ -41,7 +47,12 @@ class Election:
     @property
     def retry_seconds(self) -> float:
         """How often the holder renews; others look twice as often."""
-        return self.lease_seconds / _TRIES_PER_LEASE
+        return self.own_seconds / _TRIES_IN_OWN_SHARE
+
+    @property
+    def own_seconds(self) -> float:
+        """For how long the holder counts on a renewal."""
+        return min(self.lease_seconds * _OWN_SHARE, self.lease_seconds - WORDS_LAST_SECONDS)
 
     def see(self, record: LeaseRecord, *, now: float) -> None:
         """The Lease is like this."""
@@ -69,7 +80,7 @@ class Election:
     def won(self, record: LeaseRecord, *, sent: float, now: float) -> None:
         """The bid that was sent at `sent` was accepted as `record`."""
         self.see(record, now=now)
-        self._holds_until = sent + self.lease_seconds * _OWN_SHARE
+        self._holds_until = sent + self.own_seconds
 
     def holds(self, now: float) -> bool:
         """Whether this candidate leads at this moment."""
