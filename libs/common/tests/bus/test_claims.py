@@ -39,6 +39,20 @@ async def test_an_observation_larger_than_a_message_comes_whole(bus: Bus):
     assert reply.observation.parent == {"padding": padding.decode()}
 
 
+async def test_a_grant_is_not_handed_out_to_its_end_by_who_leads_no_more(bus: Bus):
+    leads = True
+    padding = b'{"padding":"' + b"x" * 2 * bus.max_payload + b'"}'
+
+    def answer(_: ClaimRequest) -> bytes:
+        nonlocal leads
+        leads = False
+        return granted_to_bytes(cached_observation(padding), lease="lease", lease_seconds=5.0)
+
+    async with serving_claims(bus, SHARD, handler=answer, leads=lambda: leads):
+        with pytest.raises(Unavailable):
+            await claim(bus, SHARD, REQUEST)
+
+
 async def test_a_refusal_comes_as_it_was_given(bus: Bus):
     async with serving_claims(bus, SHARD, handler=lambda _: refusal_to_bytes(Busy(retry_seconds=0.5))):
         assert await claim(bus, SHARD, REQUEST) == Busy(retry_seconds=0.5)

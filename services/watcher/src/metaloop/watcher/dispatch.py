@@ -80,7 +80,7 @@ class Dispatcher:
         async with (
             self._publisher.listening(),
             hearing_workers(self._bus, self._shard, ears),
-            serving_claims(self._bus, self._shard, handler=self._answer_claim),
+            serving_claims(self._bus, self._shard, handler=self._answer_claim, leads=self.leads),
             serving_related(self._bus, self._shard, handler=self._answer_related),
         ):
             heard_since = self._queue.clock()

@@ -25,10 +25,20 @@ ANSWER_SECONDS = 2.0
 """For a reply, and for each part of one."""
 
 
+def always() -> bool:
+    """Of a reply that nobody else could give meanwhile."""
+    return True
+
+
 @asynccontextmanager
-async def replying(bus: Bus, subject: str, handler: Callable[[bytes], bytes]) -> AsyncIterator[None]:
-    """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block."""
-    replies = LargeReplies(bus)
+async def replying(
+    bus: Bus, subject: str, handler: Callable[[bytes], bytes], *, stands: Callable[[], bool] = always
+) -> AsyncIterator[None]:
+    """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block.
+
+    The rest of a large reply is only handed out while what was said still `stands`.
+    """
+    replies = LargeReplies(bus, stands=stands)
 
     async def answer(message: Message) -> None:
         await bus.publish(message.reply, replies.fit(handler(message.data)))
@@ -68,8 +78,9 @@ class Ticket:
 class LargeReplies:
     """The replying side: keeps what is too large for one message until it was pulled, or for 15 seconds."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, *, stands: Callable[[], bool]) -> None:
         self._bus = bus
+        self._stands = stands
         self._inbox = bus.new_inbox()
         self._tokens = 0
         self._kept: dict[str, list[bytes]] = {}
@@ -94,7 +105,7 @@ class LargeReplies:
     async def _hand_out(self, message: Message) -> None:
         _, token, number = message.subject.rsplit(".", 2)
         parts = self._kept.get(token)
-        if parts is None or not message.reply:
+        if parts is None or not message.reply or not self._stands():
             return  # too late: the asker gives up by itself
         await self._bus.publish(message.reply, parts[int(number)])
         if int(number) == len(parts) - 1:
