@@ -225,6 +225,27 @@ async def test_closing_ends_what_is_idle_at_once_and_the_others_with_their_answe
         await asyncio.wait_for(server.ended.wait(), 5)
 
 
+async def test_a_connection_whose_server_answered_before_it_had_read_all_is_not_used_again():
+    answered, ended = 0, asyncio.Event()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal answered
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        answered += 1
+        await ended.wait()  # the rest is never read, and the connection never closed
+        writer.transport.abort()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            async with asyncio.timeout(5):
+                answers = [await peer.ask("POST", "/", b"", b"x" * 30_000_000), await peer.ask("GET", "/", b"")]
+        ended.set()
+
+    assert [answer.body for answer in answers] == [b"hi", b"hi"]
+    assert answered == 2
+
+
 async def test_a_large_body_goes_out_whole():
     body = b"x" * 8_000_000
     async with serving(OK) as server:

@@ -102,7 +102,11 @@ class Connection(asyncio.Protocol):
             self.cut()  # a second answer to one request: whose would the next be?
             return
         self._expected.set_result(answer)
-        if self._transport is not None and not self._reading.may_be_followed:
+        if self._transport is None:
+            return
+        if self._transport.get_write_buffer_size():
+            self.cut()  # who answers before it has read all may never read the rest, and the next request would wait behind it
+        elif not self._reading.may_be_followed:
             self._transport.close()
             self._transport = None
 

@@ -11,7 +11,7 @@ from metaloop.common.http.answer import Answer
 from metaloop.common.http.connection import Connection, Unheard
 from metaloop.common.keepalive import Patience, keep_alive
 
-IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
 """What may be sent once more where a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
 
 _PATIENCE: Final = Patience(idle_seconds=15, interval_seconds=5, probes=3)
@@ -62,7 +62,7 @@ class Peer:
     async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
         """The answer to one request; `target` is an encoded path with its query, and `headers` is made by `header_lines`.
 
-        The time that it takes is the caller's to bound. Raises NoConnection and NoAnswer.
+        The time that it takes is the caller's to bound. HEAD is none of the methods: its answers tell the length of what doesn't come. Raises NoConnection and NoAnswer.
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"{target!r} is no path of a request")
