@@ -213,6 +213,13 @@ def test_text_around_certificates_does_no_harm():
     assert len(context.get_ca_certs()) == 2
 
 
+def test_names_of_authorities_around_certificates_may_be_in_any_script():
+    """As in the bundles that systems ship, which say in a comment whose each certificate is."""
+    context = context_for(Credentials(ca_pem=f"# Főtanúsítvány\n{OURS.certificate_pem.decode()}"))
+
+    assert len(context.get_ca_certs()) == 1
+
+
 @pytest.fixture(params=[Credentials(), Credentials(ca_pem=OURS.certificate_pem.decode())], ids=["system", "given"])
 def context(request: pytest.FixtureRequest) -> ssl.SSLContext:
     """A context of ours, with the system's roots and with given ones."""

@@ -120,6 +120,7 @@ def test_secret_that_cannot_stand_in_a_header_is_refused_without_repeating_it(ra
         ({"secretRef": REF | {"key": ""}}, {SECRET: {"ca.crt": b"PEM"}}, "PEM"),
         ({"configMapRef": REF}, {CONFIG_MAP: {"ca.crt": b"PEM"}}, "PEM"),
         ({"configMapRef": REF, "inline": ""}, {CONFIG_MAP: {"ca.crt": b"PEM"}}, "PEM"),
+        ({"secretRef": REF}, {SECRET: {"ca.crt": "# Főtanúsítvány\nPEM".encode()}}, "# Főtanúsítvány\nPEM"),
     ],
 )
 def test_ca_bundle_comes_from_its_one_source(ca_bundle: JsonObject, contents: Contents, pem: str):

@@ -44,8 +44,10 @@ def _trust(context: ssl.SSLContext, ca_pem: str | None) -> None:
     if ca_pem is None:
         context.load_default_certs()
         return
+    # Certificates are ASCII; the comments between them, which say whose they are, may be in any script, and OpenSSL skips them.
+    certificates = ca_pem.encode("ascii", errors="ignore").decode("ascii")
     try:
-        context.load_verify_locations(cadata=ca_pem)
+        context.load_verify_locations(cadata=certificates)
     except (ssl.SSLError, ValueError) as error:
         raise CredentialsInvalid(f"caBundle holds no valid PEM certificate: {error}") from error
 

@@ -94,7 +94,7 @@ def _ca_pem(ca_bundle: str | KeyOf | None, contents: Contents) -> str | None:
     if not isinstance(ca_bundle, KeyOf):
         return ca_bundle
     try:
-        return _value(ca_bundle, contents).decode("ascii")
+        return _value(ca_bundle, contents).decode("utf-8")
     except UnicodeDecodeError as error:
         raise CredentialsInvalid(f"{ca_bundle.referent}, key {ca_bundle.key!r}, holds no PEM certificates") from error
 
