@@ -4,7 +4,7 @@ import pytest
 from fake_api import refused
 from rolling import NAMES, revision, rolling_parent
 from rolling_sync import RewritingApi, RollingSync, gadget_hook
-from worlds import THINGS
+from worlds import CONFIG_MAPS, THINGS, config_map, stored
 
 from metaloop.common.api.revision import REVISIONS
 from metaloop.common.errors import Conflict, MetaloopError
@@ -12,6 +12,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Forbidden
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
+from metaloop.common.observation import ObservedGroup, Related
 from metaloop.reconciler.core.revision import revision_name
 
 
@@ -84,6 +85,20 @@ async def test_older_revisions_are_asked_about_with_the_parent_as_it_was():
     parents = [unstructured.child_object(request, "parent") for request in sync.hooks.requests]
     assert [unstructured.child_object(parent, "spec")["template"] for parent in parents] == [{"text": "v2"}, {"text": "v1"}]
     assert sync.hooks.requests[0]["children"] == sync.hooks.requests[1]["children"]
+
+
+async def test_every_revision_is_shown_what_the_customize_hook_asked_to_see_of_the_parent_as_it_is():
+    sync = await rolled_out(hooks={hook: {"webhook": {"url": f"http://hook.example/{hook}"}} for hook in ("sync", "customize")})
+    shared = stored(config_map("shared"))
+    sync.follower.selected = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[shared])])
+    sync.say("v2")
+    sync.hooks.requests.clear()
+    sync.hooks.customized.clear()
+
+    await sync.run()
+
+    assert [unstructured.child_object(request["parent"], "spec")["template"] for request in sync.hooks.customized] == [{"text": "v2"}]  # type: ignore[arg-type]
+    assert [request["related"] for request in sync.hooks.requests] == [{"ConfigMap.v1": {"shared": shared}}] * 2
 
 
 async def test_answer_of_an_older_revision_that_cannot_be_used_ends_the_sync_with_nothing_written():

@@ -203,6 +203,31 @@ async def test_one_childs_failure_stops_no_other_child_and_not_the_status():
     assert "create ConfigMap default/b" in report.message
 
 
+async def test_childs_failure_is_told_though_the_status_met_a_conflict_too():
+    sync = Sync(wants("a", "b", status={"phase": "Ready"}))
+    sync.api.failing["create", "b"] = Forbidden(refused(403, "Forbidden"))
+    sync.api.failing["replace status", "parent"] = Conflict("always")
+
+    report = await sync.run()
+
+    assert (report.result, report.reason) == ("retry", "Forbidden")
+    assert "create ConfigMap default/b" in sync.recorder.told[0][2]
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_told"), [(Conflict("always"), False), (Forbidden(refused(403, "Forbidden")), True)], ids=["a conflict", "a refusal"]
+)
+async def test_status_that_could_not_be_written_fails_the_sync_after_its_children(failure: MetaloopError, *, is_told: bool):
+    sync = Sync(wants("a", status={"phase": "Ready"}))
+    sync.api.failing["replace status", "parent"] = failure
+
+    report = await sync.run()
+
+    assert list(sync.children) == ["a"]
+    assert (report.result, report.reason) == ("retry", type(failure).__name__)
+    assert bool(sync.recorder.told) is is_told
+
+
 FAILURES: dict[str, tuple[str, MetaloopError, str, str, bool]] = {
     # what it shows: (verb, error, result, reason, whether it is told)
     "a child deleted meanwhile": ("delete", NotFound(refused(404, "NotFound")), "done", "", False),
