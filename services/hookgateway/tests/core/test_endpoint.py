@@ -25,6 +25,7 @@ SERVICE: JsonObject = {"name": "hooks", "namespace": "prod"}
         ({"service": SERVICE | {"port": 8080}, "path": "/sync"}, "http://hooks.prod:8080/sync"),
         ({"service": SERVICE | {"protocol": "https"}, "path": "/sync"}, "https://hooks.prod:80/sync"),
         ({"service": SERVICE | {"protocol": "https", "port": 443}, "path": "/"}, "https://hooks.prod:443/"),
+        ({"service": SERVICE | {"protocol": "HTTPS"}, "path": "/sync"}, "https://hooks.prod:80/sync"),
         ({"url": "", "service": SERVICE, "path": "/sync"}, "http://hooks.prod:80/sync"),
     ],
 )

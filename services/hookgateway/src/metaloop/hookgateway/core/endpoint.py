@@ -108,7 +108,9 @@ def _service_url(webhook: JsonObject) -> str:
         raise InvalidSpec("webhook", "needs a url, or a service and a path")
     if not path.startswith("/"):
         raise InvalidSpec("webhook.path", "must begin with a slash")
-    protocol = fields.one_of(service, "protocol", "webhook.service", choices=("http", "https"), default="http")
+    # In any case, as a URL's scheme: the original makes it one as it stands.
+    spelt: JsonObject = {"protocol": text(service, "protocol").lower()}
+    protocol = fields.one_of(spelt, "protocol", "webhook.service", choices=("http", "https"), default="http")
     name, namespace = _service_part(service, "name"), _service_part(service, "namespace")
     return f"{protocol}://{name}.{namespace}:{_port(service)}{path}"
 
