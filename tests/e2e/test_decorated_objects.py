@@ -60,6 +60,17 @@ async def test_status_is_replaced_in_one_write(story: Story, decorator: Decorato
     assert story.writes_since(mark) == ["update things/status/x"]
 
 
+async def test_empty_status_is_a_status(story: Story, decorator: Decorator) -> None:
+    await _create(story, THINGS)
+    mark = story.lab.audit.mark()
+
+    await decorator.install(attaching(status={}), THINGS)
+
+    await eventually(lambda: _status(story, THINGS, {}))
+    await eventually(lambda: decorator.called(2))
+    assert story.writes_since(mark) == ["update things/status/x"]
+
+
 async def test_status_and_labels_are_a_write_each(story: Story, decorator: Decorator) -> None:
     await _create(story, THINGS)
     mark = story.lab.audit.mark()

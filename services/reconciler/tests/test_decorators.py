@@ -76,6 +76,16 @@ async def test_status_replaces_the_whole_and_says_no_generation():
     assert sync.parent["status"] == {"ours": 1}
 
 
+async def test_empty_status_is_a_status():
+    """Hooks tell by it that they were there: its absence shows that they have not been asked yet."""
+    sync = decorates(status={})
+    await sync.run()
+
+    await sync.run()
+
+    assert (sync.parent["status"], dict(sync.api.requests)) == ({}, {})
+
+
 async def test_kind_without_status_subresource_has_its_status_written_with_the_rest():
     sync = decorates(status={"ours": 1}, labels={"a": "1"})
     granted = sync.observe()

@@ -16,4 +16,4 @@ def next_status(parent: JsonObject, answered: JsonObject | None) -> JsonObject:
 
 def with_status(parent: JsonObject, status: JsonObject) -> JsonObject | None:
     """`parent` with `status`, the UID and resourceVersion that it was seen with; None where it has that status, and writing it would change nothing."""
-    return None if same(unstructured.child_object(parent, "status"), status) else {**parent, "status": status}
+    return None if same(parent.get("status"), status) else {**parent, "status": status}
