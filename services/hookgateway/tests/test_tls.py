@@ -65,6 +65,13 @@ async def test_certificate_of_the_given_authority_is_trusted(hook: WebServer):
         assert await gateway.ask({"url": hook.url(), **trusting(OURS)}) == OK
 
 
+async def test_certificate_that_is_itself_in_the_bundle_is_trusted_though_its_authority_is_not():
+    """As an intermediate authority is: what Go's clients, the original among them, are given to trust needs nobody above it."""
+    pair = OURS.serving("hook", hosts=["localhost"])
+    async with serving(answers(200), tls=server_side(pair)) as hook, asking() as gateway:
+        assert await gateway.ask({"url": hook.url(), "caBundle": {"inline": pair.public_pem.decode()}}) == OK
+
+
 async def test_certificate_for_an_address_is_trusted(hook: WebServer):
     async with asking() as gateway:
         assert await gateway.ask({"url": f"https://127.0.0.1:{hook.port}/", **trusting(OURS)}) == OK

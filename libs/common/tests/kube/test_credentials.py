@@ -74,6 +74,14 @@ async def test_else_an_unknown_authority_is_not_trusted(plane: ControlPlane, wri
         await can_enter(write_kubeconfig({"server": plane.server_url}, {"token": plane.admin_token}))
 
 
+@pytest.mark.e2e
+async def test_what_the_user_trusts_needs_no_authority_above_it(plane: ControlPlane, write_kubeconfig: Write):
+    """Many clusters' authorities are intermediate ones, and their kubeconfigs hold nothing but these; here it is the certificate itself."""
+    cluster: dict[str, object] = {"server": plane.server_url, "certificate-authority": str(plane.ca_path.with_name("serving.crt"))}
+
+    assert await can_enter(write_kubeconfig(cluster, {"token": plane.admin_token}))
+
+
 PLUGIN = """
 import json, pathlib, sys
 folder = pathlib.Path(sys.argv[1])

@@ -44,6 +44,8 @@ def _trust(context: ssl.SSLContext, ca_pem: str | None) -> None:
     if ca_pem is None:
         context.load_default_certs()
         return
+    # What is in the bundle is trusted for itself, an intermediate authority too.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     # Certificates are ASCII; the comments between them, which say whose they are, may be in any script, and OpenSSL skips them.
     certificates = ca_pem.encode("ascii", errors="ignore").decode("ascii")
     try:
