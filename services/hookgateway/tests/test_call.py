@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -299,6 +300,14 @@ async def test_metrics_have_the_originals_names_and_labels():
         assert value("metacontroller_sync_request_duration_histogram_seconds_count", labels | {"method": "post"}) == 2
         assert value("metacontroller_sync_dns_duration_histogram_seconds_count", labels | {"event": "dns_done"}) == 1
         assert value("metacontroller_sync_in_flight_requests", labels) == 0
+        slices = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, inf]
+        assert _slices_of("metacontroller_sync_request_duration_histogram_seconds", labels) == slices
+
+
+def _slices_of(name: str, labels: dict[str, str]) -> list[float]:
+    """The upper bounds of a histogram's buckets."""
+    samples = [sample for metric in REGISTRY.collect() for sample in metric.samples if sample.name == f"{name}_bucket"]
+    return [float(sample.labels["le"]) for sample in samples if labels.items() <= sample.labels.items()]
 
 
 async def test_request_without_answer_is_not_counted_as_one():

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from metaloop.common.telemetry import metrics
 from metaloop.hookgateway import steps
@@ -17,6 +17,8 @@ HOOK_LABELS: Final[tuple[str, ...]] = ("url", "controller_name", "controller_typ
 
 METHOD: Final = "post"
 
+_DURATION_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""The defaults of Prometheus' Go client, which the original has; those of the Python one are others."""
 _DNS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05)
 _TLS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5)
 _DNS_STEPS: Final = frozenset({steps.DNS_START, steps.DNS_DONE})
@@ -33,7 +35,7 @@ class HookMetrics:
             f"{name}_request_duration_histogram_seconds",
             f"Time to answer of {hook} requests.",
             (*HOOK_LABELS, "method"),
-            buckets=Histogram.DEFAULT_BUCKETS,
+            buckets=_DURATION_BUCKETS,
         )
         self.dns = metrics.histogram(
             f"{name}_dns_duration_histogram_seconds",
