@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from fake_api import refused
 from syncing import Sync
 from worlds import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
@@ -104,6 +105,32 @@ async def test_conflict_on_the_parent_skips_no_attachment():
 
     assert list(sync.children) == ["a"]
     assert (report.result, report.reason) == ("retry", "Conflict")
+
+
+CHANGES: list[tuple[str, JsonObject]] = [("replace", {"labels": {"a": "1"}}), ("replace status", {"status": {"ours": 1}})]
+
+
+@pytest.mark.parametrize(("verb", "answer"), CHANGES, ids=["the object", "its status"])
+async def test_change_that_is_refused_is_told_after_the_attachments(verb: str, answer: JsonObject):
+    sync = decorates(attachments=[config_map("a")], **answer)
+    sync.api.failing[verb, "parent"] = Forbidden(refused(403, "Forbidden"))
+
+    report = await sync.run()
+
+    assert list(sync.children) == ["a"]
+    assert (report.result, report.reason) == ("retry", "Forbidden")
+    assert "write the parent's" in sync.recorder.told[0][2]
+
+
+@pytest.mark.parametrize("answer", [answer for _, answer in CHANGES], ids=["the object", "its status"])
+async def test_object_that_is_gone_meanwhile_needs_no_change(answer: JsonObject):
+    sync = decorates(**answer)
+    granted = sync.observe()
+    sync.api.objects.clear()
+
+    report = await sync.run(granted)
+
+    assert (report.result, sync.recorder.told) == ("done", [])
 
 
 async def test_failing_attachment_does_not_keep_the_parents_changes():
