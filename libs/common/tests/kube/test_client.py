@@ -173,6 +173,12 @@ async def test_no_name_reaches_another_object(kube: KubeClient, namespace: str, 
     assert await kube.get(CONFIG_MAPS, namespace, "a") == created
 
 
+@pytest.mark.parametrize("crooked", [".", "..", "../..", "a/configmaps", "a?dryRun=All", "%2e%2e"])
+async def test_no_namespace_reaches_beyond_itself(kube: KubeClient, crooked: str):
+    with pytest.raises(Refused):
+        await kube.create(CONFIG_MAPS, config_map(crooked, "a"))
+
+
 async def test_a_namespaced_object_without_namespace_is_never_sent(kube: KubeClient):
     with pytest.raises(Invalid, match="needs a namespace"):
         await kube.create(CONFIG_MAPS, {"metadata": {"name": "a"}})

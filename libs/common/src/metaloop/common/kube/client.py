@@ -158,15 +158,17 @@ class KubeClient:
 
 
 def collection_path(info: ResourceInfo, namespace: str) -> str:
-    """The encoded path that objects of `namespace` are created at. Raises Invalid if the resource needs a namespace."""
+    """The encoded path that objects of `namespace` are created at. Raises Invalid if the resource needs a namespace, and for one that is no name."""
     if info.namespaced and not namespace:
         raise Invalid(_never_sent(f"{info.kind} needs a namespace"))
+    if namespace in _STEPS:
+        raise Invalid(_never_sent(f"{namespace!r} is no name of a namespace"))
     return info.collection_path(_escaped(namespace))
 
 
 def object_path(info: ResourceInfo, namespace: str, name: str, subresource: str = "") -> str:
     """The encoded path of one object. Raises Invalid for a name that would make it the path of something else."""
-    if name in {"", ".", ".."}:
+    if not name or name in _STEPS:
         raise Invalid(_never_sent(f"{name!r} is no name of a {info.kind}"))
     path = f"{collection_path(info, namespace)}/{_escaped(name)}"
     return f"{path}/{subresource}" if subresource else path
@@ -176,6 +178,8 @@ def _never_sent(message: str) -> ApiStatus:
     return ApiStatus(code=422, reason="Invalid", message=message)
 
 
+_STEPS = frozenset({".", ".."})
+"""What every reader of a path takes for a step in it."""
 _PLAIN = re.compile(r"[a-zA-Z0-9._:-]*")
 
 
