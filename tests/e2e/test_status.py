@@ -96,6 +96,16 @@ async def test_status_that_its_schema_refuses_is_an_error_and_the_children_are_w
     await typed.shows("p", text="good")
 
 
+@pytest.mark.parametrize("size", [1_800_000, 2_500_000])
+async def test_status_that_is_too_large_to_be_stored_is_told(story: Story, size: int) -> None:
+    await story.controller(lambda request: {"status": {"much": "x" * size}, "children": [*config_maps_of(request)]})
+
+    await story.parent("p", text="good")
+
+    await eventually(lambda: story.warning(of="p", containing="write the parent's status"))
+    await story.shows("p", text="good")
+
+
 async def test_status_is_written_though_a_child_failed_and_the_failure_is_told(story: Story) -> None:
     def one_is_invalid(request: JsonObject) -> JsonObject:
         return answer_with(request, [*config_maps_of(request), config_map("Not_A_Name", labels={"parent": "p"})])

@@ -48,6 +48,22 @@ def test_apply_that_does_not_fit_its_schema_is_refused_though_the_code_is_500():
     assert ".data.a: expected string" in str(problem)
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("", "etcdserver: request is too large"),
+        ("", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2500312 vs. 2097152)"),
+        ("InternalError", "Internal error occurred: invalid resource name \"a%2f\": [may not contain '%']"),
+        ("InternalError", 'Internal error occurred: failed calling webhook "policy.example.com": failed to call webhook: Post "https://p"'),
+    ],
+)
+def test_object_that_is_refused_for_itself_is_no_outage_though_the_code_is_500(reason: str, message: str):
+    problem = errors.refusal(ApiStatus(code=500, reason=reason, message=message), request="PUT /x")
+
+    assert type(problem) is Refused
+    assert message in str(problem)
+
+
 def test_whatever_is_refused_is_terminal_and_whatever_is_out_of_order_is_transient():
     refused = errors.refusal(ApiStatus(code=418, reason="", message="m"), request="GET /x")
     out_of_order = errors.refusal(ApiStatus(code=599, reason="", message="m"), request="GET /x")

@@ -15,7 +15,8 @@
     └── Unreadable                   what came is nothing that an API server says
     InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
 
-Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for an apply that doesn't fit its kind's schema, which is refused with 500.
+Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for what is refused with 500. That is an apply that doesn't fit its kind's
+schema, an object that is too large to be stored, a name that can't be one, and an object whose admission webhook can't be asked.
 """
 
 import re
@@ -107,6 +108,11 @@ _REASON_OF_CODE = {
 
 _MISFITS = ("failed to create typed patch object", "failed to convert new object")
 """How the message begins where what was applied doesn't fit its kind: a number for text, a field that there isn't, one key twice."""
+_REFUSED_FOR_ITSELF = re.compile(
+    r"etcdserver: request is too large|trying to send message larger than max|invalid resource name |failed calling webhook "
+)
+"""What an API server in good health says with 500 of one object: it is too large for etcd, or for the way there; its name would need a path of its own; or nobody
+answers who has to admit it."""
 _QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
 
 
@@ -121,7 +127,7 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
         return transient(named.message)
     if outage := _OUTAGES.get(reason):
         return outage(named.message, retry_after_seconds=retry_after_seconds)
-    if status.code >= 500 and not is_misfit:
+    if status.code >= 500 and not is_misfit and not _REFUSED_FOR_ITSELF.search(status.message):
         return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
     return Refused(named)
 
