@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.api.revision import REVISIONS
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
@@ -228,6 +229,40 @@ async def test_plan_of_a_rolling_update_names_revisions_first(desk: Desk) -> Non
 
     writes = [(write["verb"], write["kind"]) for write in json.loads(ended.out)["writes"]]
     assert writes == [("create", "ControllerRevision"), ("create", "ConfigMap"), ("update", "Thing")]
+    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+
+
+async def test_plan_shows_for_what_difference_a_child_would_be_recreated(desk: Desk) -> None:
+    await desk.controller("anew", three, childResources=[child_rule(method="Recreate")])
+    await desk.parent("anew", of="anew", count=1, text="before")
+    wanted = json.loads((await desk.types("plan", "anew", "default/anew", "-o", "json")).out)["writes"][0]["after"]
+    await desk.ground.cluster.create(CONFIG_MAPS, wanted, namespace="default")
+    await desk.ground.cluster.patch(THINGS, "default", "anew", {"spec": {"text": "after"}})
+
+    ended = await desk.types("plan", "anew", "default/anew", "-o", "json")
+
+    write = json.loads(ended.out)["writes"][0]
+    assert (write["verb"], write["object"]) == ("recreate", "ConfigMap default/anew-0")
+    assert [line for line in write["diff"] if line[0] in "+-"] == ["-  text: before", "+  text: after"]
+
+
+async def test_plan_in_the_middle_of_a_rolling_update_shows_which_children_change_revisions(desk: Desk) -> None:
+    await desk.controller("midway", three, childResources=[child_rule(method="RollingInPlace")])
+    owner = await desk.parent("midway", of="midway", count=2, text="before")
+    for name in ("midway-0", "midway-1"):
+        await desk.child(name, of=owner, text="before")
+    first = json.loads((await desk.types("plan", "midway", "default/midway", "-o", "json")).out)["writes"][0]["after"]
+    await desk.ground.cluster.create(REVISIONS, first, namespace="default")
+    await desk.ground.cluster.patch(THINGS, "default", "midway", {"spec": {"text": "after"}})
+    mark = desk.ground.audit.mark()
+
+    ended = await desk.types("plan", "midway", "default/midway", "-o", "json")
+
+    writes = json.loads(ended.out)["writes"]
+    told = [(write["verb"], write["kind"]) for write in writes]
+    assert told[:2] == [("create", "ControllerRevision"), ("update", "ControllerRevision")]
+    assert ("update", "ConfigMap") in told
+    assert [line for line in writes[1]["diff"] if line[0] in "+-"] == ["-  - midway-0"]
     assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
 
 

@@ -15,6 +15,7 @@ from metaloop.common.report import SyncReport, Write
 from metaloop.devkit.dryrun.world import World
 from metaloop.reconciler.apply import Applier, Done, Effects
 from metaloop.reconciler.core.changes import ApplyStrategy
+from metaloop.reconciler.core.lastapplied import applied_to
 from metaloop.reconciler.core.model import (
     Action,
     Adopt,
@@ -29,6 +30,7 @@ from metaloop.reconciler.core.model import (
     UpdateChild,
 )
 from metaloop.reconciler.core.revision import RevisionAction
+from metaloop.reconciler.core.schema import guess_of
 from metaloop.reconciler.parent import Edit, Edited, ParentWriter
 from metaloop.reconciler.ports import Hooks, LeaseGuard
 from metaloop.reconciler.revisions import RevisionWriter
@@ -110,7 +112,7 @@ class _NotedChildren(Applier):
     def _planned(self, action: Action) -> PlannedWrite:
         verb = _VERBS[type(action)]
         if isinstance(action, DeleteChild):
-            return _write(verb, action, before=action.obj, after=None)
+            return _deletion(action)
         observed = self._seen.get(unstructured.uid(action.obj))
         if isinstance(action, (ApplyChild, RecreateChild)):
             observed = action.observed
@@ -129,6 +131,13 @@ _VERBS: Mapping[type[Action], str] = {
     Adopt: "adopt",
     Release: "release",
 }
+
+
+def _deletion(action: DeleteChild) -> PlannedWrite:
+    """What goes for good; or, where it makes room for a successor, what that will have otherwise."""
+    if action.successor is None:
+        return _write("delete", action, before=action.obj, after=None)
+    return _write("recreate", action, before=action.obj, after=applied_to(action.obj, action.successor, schema=guess_of(action.info)).obj)
 
 
 def _write(verb: str, action: Action | RevisionAction, *, before: JsonObject | None, after: JsonObject | None) -> PlannedWrite:
@@ -169,9 +178,10 @@ class _NotedRevisions(RevisionWriter):
 
     async def carry_out(self, actions: Sequence[RevisionAction], *, observed: Observed, lease: LeaseGuard) -> AsyncIterator[Write]:
         """Nothing that was written."""
-        del observed, lease
+        del lease
+        stored = {unstructured.uid(revision): revision for revision in observed.revisions}
         for action in actions:
-            before, after = (action.obj, None) if isinstance(action, DeleteChild) else (None, action.obj)
+            before, after = stored.get(unstructured.uid(action.obj)), None if isinstance(action, DeleteChild) else action.obj
             self._rehearsal.writes.append(_write(_VERBS[type(action)], action, before=before, after=after))
         return
         yield
