@@ -189,6 +189,19 @@ async def test_plan_of_what_nobody_serves_says_so(desk: Desk) -> None:
         assert words in ended.err
 
 
+async def test_plan_of_a_controller_that_can_not_be_served_says_why(desk: Desk) -> None:
+    await desk.controller("hopeful", three, childResources=[{"apiVersion": "testbed.example.com/v1", "resource": "unicorns"}])
+    await desk.controller("hookless", three, hooks={})
+    for name in ("hopeful", "hookless"):
+        await desk.parent(name, of=name)
+
+    for name, words in (("hopeful", "waiting for testbed.example.com/v1/unicorns"), ("hookless", "spec.hooks")):
+        ended = await desk.types("plan", name, f"default/{name}")
+        assert ended.code == 1
+        assert f"CompositeController/{name} can't be served: {words}" in ended.err
+        assert "there is no" not in ended.err
+
+
 async def test_finalizers_of_a_controller_that_is_gone_are_released(desk: Desk) -> None:
     mine, other = "metacontroller.io/compositecontroller-gone", "testbed.example.com/other"
     for name in ("stranded-1", "stranded-2"):

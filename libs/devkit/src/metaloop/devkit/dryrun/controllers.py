@@ -107,12 +107,13 @@ async def subject_of_parent(kube: KubeClient, parent: str, *, namespace: str, co
 
 async def _only(kube: KubeClient, controllers: list[JsonObject], named: Named) -> Subject:
     served = await served_by(kube)
-    found = [subject for each in controllers for subject in await _subjects(kube, each, served, named)]
+    judged = [(each, _instance_or_why(each, served)) for each in controllers]
+    found = [s for raw, instance in judged if isinstance(instance, Instance) for s in await _subjects(kube, raw, instance, named)]
     serving = [each for each in found if _is_served(each)] or found
     if len(serving) == 1:
         return serving[0]
     if not serving:
-        raise NothingToPlan(f"there is no {named} of {_several(map(_name_of, controllers))}")
+        raise NothingToPlan(_why_nothing(named, judged))
     names = _several(str(each.instance.controller.id) for each in serving)
     raise NothingToPlan(f"{named} is a parent of several controllers, name one with --controller: {names}")
 
@@ -125,14 +126,24 @@ def _several(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "any controller"
 
 
-async def _subjects(kube: KubeClient, raw: JsonObject, served: Mapping[ResourceId, ResourceInfo], named: Named) -> list[Subject]:
+def _instance_or_why(raw: JsonObject, served: Mapping[ResourceId, ResourceInfo]) -> Instance | str:
+    """What would serve the parents of a controller; or why nobody can."""
     try:
-        controller = parse_controller(raw)
-    except InvalidSpec:
-        return []
-    instance = instance_of(controller, served)
-    if not isinstance(instance, Instance):
-        return []
+        found = instance_of(parse_controller(raw), served)
+    except InvalidSpec as problem:
+        return str(problem)
+    return found if isinstance(found, Instance) else str(found)
+
+
+def _why_nothing(named: Named, judged: Iterable[tuple[JsonObject, Instance | str]]) -> str:
+    """Of a controller that can't be served, nobody looked for parents."""
+    looked_at = [_name_of(raw) for raw, instance in judged if isinstance(instance, Instance)]
+    obstacles = [f"{_name_of(raw)} can't be served: {why}" for raw, why in judged if isinstance(why, str)]
+    nothing = [f"there is no {named} of {_several(looked_at)}"] if looked_at or not obstacles else []
+    return "; ".join([*nothing, *obstacles])
+
+
+async def _subjects(kube: KubeClient, raw: JsonObject, instance: Instance, named: Named) -> list[Subject]:
     targets = [target.resource for target in instance.targets if not named.kind or _is_called(target.resource, named.kind)]
     found = [(info, await _found(kube, info, named.namespace, named.name)) for info in targets]
     return [Subject(controller=raw, instance=instance, info=info, parent=parent) for info, parent in found if parent is not None]
