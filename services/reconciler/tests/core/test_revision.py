@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rolling import claimed, revision, rolling_controller, rolling_parent, world
 from worlds import CLUSTER_THINGS, CONFIG_MAPS, LABELS, PARENT_UID, THINGS
 
+from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
@@ -208,10 +209,34 @@ def test_parent_of_an_older_revision(case: tuple[tuple[str, ...], JsonObject, Js
 
 
 def test_fields_that_overlap_and_fields_that_are_missing_make_one_patch():
-    controller = rolling_controller(field_paths=("spec", "spec.template.text", "spec.template.text.deeper", "nothing", ""))
+    controller = rolling_controller(field_paths=("spec", "spec.template.text", "nothing", ""))
     parent = rolling_parent("v1")
 
     assert revisions_of(world(parent=parent, controller=controller), ()).latest.patch == {"spec": parent["spec"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("spec.template.text.deeper", "spec.template.text is a string"),
+        ("spec.names.0", "spec.names is a list"),
+        ("kind.x", "kind is a string"),
+    ],
+)
+def test_field_path_that_leads_through_no_object_is_refused(path: str, words: str):
+    """Taken for a field that is missing, it would have all children updated at once."""
+    observed = world(parent=rolling_parent("v1", names=["a"]), controller=rolling_controller(field_paths=("spec.template", path)))
+
+    with pytest.raises(InvalidSpec, match=rf"revisionHistory\.fieldPaths\[1\]: {path} .*{words}"):
+        revisions_of(observed, ())
+
+
+def test_field_path_below_what_is_missing_or_null_is_a_field_that_is_missing():
+    observed = world(
+        parent=rolling_parent("v1", extra=None), controller=rolling_controller(field_paths=("spec.extra.deeper", "spec.no.deeper"))
+    )
+
+    assert revisions_of(observed, ()).latest.patch == {}
 
 
 # -- the stored form -----------------------------------------------------------------------------------------------------------------

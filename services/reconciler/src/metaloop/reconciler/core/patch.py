@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.body import type_name
 
 Path: TypeAlias = tuple[str, ...]
 """Where a field is: the keys that lead to it."""
@@ -47,6 +48,18 @@ def shared(some: Iterable[Path], others: Iterable[Path]) -> Iterator[Path]:
                 yield path
             elif other[: len(path)] == path:
                 yield other
+
+
+def dead_end(obj: JsonObject, path: Path) -> str:
+    """What a path meets on its way that has no fields, as in `spec.names is a list`; empty where it meets nothing such. What is missing or null ends no way."""
+    value: JsonValue = obj
+    for depth, key in enumerate(path):
+        if value is None:
+            return ""
+        if not is_object(value):
+            return f"{'.'.join(path[:depth])} is {type_name(value)}"
+        value = value.get(key)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ Rules
     1. The revision whose patch is the parent's present one is the latest, whoever made it and when: so rolling back finds its way to the old one.
     2. A child follows one revision. Where two name it, somebody died between two writes: the latest wins, then the newer. The child itself is still untouched.
     3. A revision that is left without a child is spent, unless it is the latest.
-    4. A field that an older revision did not have is missing from the parent of that time, if the revision says which fields it is about; one that
+    4. A field path leads through objects alone. One that meets a list or a plain value in the parent is an error; a field that is missing just is.
+    5. A field that an older revision did not have is missing from the parent of that time, if the revision says which fields it is about; one that
        doesn't (Metacontroller's don't) leaves what it has not as it is now.
 """
 
@@ -28,6 +29,7 @@ from metaloop.common.api.revision import (
     revision_namespace,
     revision_selector,
 )
+from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, is_array, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
@@ -38,7 +40,7 @@ from metaloop.reconciler.core.finalize import reaches_children
 from metaloop.reconciler.core.gojson import go_json
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
 from metaloop.reconciler.core.parent import GENERATED_LABEL
-from metaloop.reconciler.core.patch import Path, patch_in, paths, shared, with_patch, with_present
+from metaloop.reconciler.core.patch import Path, dead_end, patch_in, paths, shared, with_patch, with_present
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
 """Which fields a revision is about, as the controller's `fieldPaths` were when it was made: a JSON list."""
@@ -94,7 +96,8 @@ def as_owner_of_revisions(observed: Observed) -> Observed:
 
 
 def revisions_of(observed: Observed, stored: Sequence[JsonObject]) -> Revisions:
-    """The revisions of a parent, given those `stored` ones that are its own."""
+    """The revisions of a parent, given those `stored` ones that are its own. Raises InvalidSpec where a field path can't lead to a field of it."""
+    _refuse_dead_ends(observed)
     patch = patch_in(observed.parent, _paths_of(observed))
     newest_first = sorted(stored, key=unstructured.name)
     newest_first.sort(key=lambda obj: unstructured.text(unstructured.metadata(obj), "creationTimestamp"), reverse=True)
@@ -209,6 +212,15 @@ def _value_for(requirements: Sequence[Requirement]) -> str | None:
 
 def _paths_of(observed: Observed) -> tuple[Path, ...]:
     return paths(observed.controller.parent.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
+
+
+def _refuse_dead_ends(observed: Observed) -> None:
+    """A path through a list, taken for a field that is missing, would have all children updated at once."""
+    for index, path in enumerate(_paths_of(observed)):
+        obstacle = dead_end(observed.parent, path)
+        if obstacle:
+            field = f"spec.parentResource.revisionHistory.fieldPaths[{index}]"
+            raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects alone, and in this parent {obstacle}")
 
 
 def _parent_of(observed: Observed, stored: JsonObject) -> JsonObject:
