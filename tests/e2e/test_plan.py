@@ -12,11 +12,11 @@ import pytest_asyncio
 
 from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.revision import REVISIONS
-from metaloop.common.json import JsonObject, dumps
+from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.devkit.dryrun.gateway import own_gateway
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS
 from metaloop.devkit.testbed.lab import Ground, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
 from metaloop.devkit.testbed.story import THINGS, answer_with, config_maps_of
@@ -58,6 +58,18 @@ class Desk:
         rule = {"apiVersion": THINGS.api_version, "resource": THINGS.resource, "labelSelector": {"matchLabels": {"of": name}}}
         manifest = composite(name, parent=THINGS, hook_url=url, children=[child_rule()], **{"parentResource": rule, **spec})
         await self.ground.cluster.create(COMPOSITES, manifest)
+
+    async def decorator(self, name: str, behaviour: Behaviour, **spec: object) -> None:
+        """A decorator of the same things."""
+        rule = {"apiVersion": THINGS.api_version, "resource": THINGS.resource, "labelSelector": {"matchLabels": {"of": name}}}
+        hooks = {"sync": {"webhook": {"url": self.webhook.on(name, behaviour)}}}
+        manifest: JsonObject = {
+            "apiVersion": DECORATORS.api_version,
+            "kind": DECORATORS.kind,
+            "metadata": {"name": name},
+            "spec": {"resources": [rule], "hooks": hooks, **spec},  # type: ignore[dict-item]
+        }
+        await self.ground.cluster.create(DECORATORS, manifest)
 
     async def parent(self, name: str, *, of: str, **spec: object) -> JsonObject:
         """A parent in the namespace `default`."""
@@ -202,6 +214,21 @@ async def test_plan_of_a_controller_that_can_not_be_served_says_why(desk: Desk) 
         assert "there is no" not in ended.err
 
 
+async def test_plan_says_how_to_name_one_of_two_controllers_of_one_name(desk: Desk) -> None:
+    await desk.controller("twin", three)
+    await desk.decorator("twin", three)
+    await desk.parent("twin", of="twin", count=1)
+
+    by_name = await desk.types("plan", "twin", "default/twin")
+    by_parent = await desk.types("plan", "thing/twin")
+    by_kind = await desk.types("plan", "dec/twin", "default/twin")
+
+    both = "CompositeController/twin, DecoratorController/twin"
+    assert f"name one with its kind: {both}" in by_name.err
+    assert f"name one with --controller: {both}" in by_parent.err
+    assert by_kind.code == 0, by_kind.err
+
+
 async def test_finalizers_of_a_controller_that_is_gone_are_released(desk: Desk) -> None:
     mine, other = "metacontroller.io/compositecontroller-gone", "testbed.example.com/other"
     for name in ("stranded-1", "stranded-2"):
@@ -284,18 +311,12 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
         shown = unstructured.name(unstructured.child_object(request, "object"))
         return {"labels": {"seen": shown}, "attachments": [config_map("attached")]}
 
-    spec: JsonObject = {
-        "resources": [{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"decorate": "me"}}}],
-        "attachments": [{"apiVersion": "v1", "resource": "configmaps"}],
-        "hooks": {"sync": {"webhook": {"url": desk.webhook.on("tags", labels)}}},
-    }
-    decorator: JsonObject = {
-        "apiVersion": COMPOSITES.api_version,
-        "kind": "DecoratorController",
-        "metadata": {"name": "tags"},
-        "spec": spec,
-    }
-    await desk.ground.cluster.request("POST", f"/apis/{COMPOSITES.api_version}/decoratorcontrollers", body=dumps(decorator))
+    await desk.decorator(
+        "tags",
+        labels,
+        resources=[{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"decorate": "me"}}}],
+        attachments=[{"apiVersion": "v1", "resource": "configmaps"}],
+    )
     await desk.ground.cluster.create(CONFIG_MAPS, config_map("subject", labels={"decorate": "me"}), namespace="default")
     mark = desk.ground.audit.mark()
 

@@ -115,7 +115,8 @@ async def _only(kube: KubeClient, controllers: list[JsonObject], named: Named) -
     if not serving:
         raise NothingToPlan(_why_nothing(named, judged))
     names = _several(str(each.instance.controller.id) for each in serving)
-    raise NothingToPlan(f"{named} is a parent of several controllers, name one with --controller: {names}")
+    how = "with --controller" if named.kind else "with its kind"
+    raise NothingToPlan(f"{named} is a parent of several controllers, name one {how}: {names}")
 
 
 def _name_of(controller: JsonObject) -> str:
