@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.credentials import Credentials
@@ -138,6 +139,29 @@ async def test_an_identity_stays_the_same_while_nothing_changes(plane: ControlPl
 
     assert credentials.identity == before
     assert credentials.identity.tls is before.tls
+
+
+async def test_what_can_not_be_read_again_stays_until_it_is_rejected(write_kubeconfig: Write, tmp_path: Path):
+    """A file that is missing for a moment, or a plugin that fails once, is no reason not to ask."""
+    token = tmp_path / "token"
+    token.write_text("good for hours")
+    credentials = await Credentials.read(write_kubeconfig({"server": "http://127.0.0.1:1"}, {"tokenFile": str(token)}))
+    before = credentials.identity
+    token.unlink()
+
+    await credentials.reread(before)
+
+    assert credentials.identity is before
+    with pytest.raises(Unavailable, match="token"):
+        await credentials.replace_rejected(before)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:6443", "ftp://a", "https://", "https://a:99999", "https://a:0", "https://a..b", f"https://{'a' * 70}"]
+)
+async def test_a_server_that_is_no_url_is_told_as_such(write_kubeconfig: Write, url: str):
+    with pytest.raises(InvalidKubeconfig, match=r"server|Port"):
+        await Credentials.read(write_kubeconfig({"server": url}, {}))
 
 
 @pytest.mark.parametrize("content", ["", "[]", "clusters: 1", "current-context: x", "{", "\0"])

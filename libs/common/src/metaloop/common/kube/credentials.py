@@ -19,6 +19,9 @@ import yaml
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.errors import InvalidKubeconfig
 from metaloop.common.kube.login import HOST_VARIABLE, POD_FOLDER, Login, login_of_kubeconfig, login_of_pod
+from metaloop.common.telemetry import fields, get_logger
+
+log = get_logger()
 
 REREAD_SECONDS = 60.0
 """How old a token file's content may be: what client-go and the official clients use; kubelet rotates tokens long before they end."""
@@ -78,8 +81,11 @@ class Credentials:
         return asyncio.get_running_loop().time() >= self._due
 
     async def reread(self, stale: Identity) -> None:
-        """Follow what changed in files, and what ran out. Raises Unavailable."""
-        await self._renew(stale)
+        """Follow what changed in files, and what ran out. What can't be read now stays as it was: whether that still counts, the API server says."""
+        try:
+            await self._renew(stale)
+        except Unavailable as problem:
+            log.warning("credentials.not_read", **{fields.ERROR: str(problem)})
 
     async def replace_rejected(self, rejected: Identity) -> None:
         """Read everything again since the API server didn't accept `rejected`, unless that has been done already. Raises Unavailable."""
@@ -104,7 +110,7 @@ async def _identity(source: _Source, *, before: Identity | None) -> Identity:
         login = await source.load()
         made_of = (login.authority, login.certificate, login.key, login.verifies)
         kept = before.tls if before and before.tls_made_of == made_of else None
-        server_url = login.server_url.rstrip("/")
+        server_url = _server_url(login)
         return Identity(
             server_url=server_url,
             authorization=login.authorization,
@@ -115,6 +121,18 @@ async def _identity(source: _Source, *, before: Identity | None) -> Identity:
         )
     except _MALFORMED as problem:
         raise InvalidKubeconfig(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _server_url(login: Login) -> str:
+    url = login.server_url.rstrip("/")
+    parts = urlsplit(url)
+    try:
+        named = (parts.hostname or "").encode("idna")
+    except UnicodeError:
+        named = b""
+    if parts.scheme not in {"http", "https"} or not named or parts.port == 0:  # asking for the port raises ValueError for one that is none
+        raise ValueError(f"server {login.server_url!r} is no URL of an API server")
+    return url
 
 
 def _proxy_from_environment(server_url: str) -> str | None:
