@@ -14,6 +14,7 @@ from metaloop.common.kube.discovery import (
     resource_list,
     retained,
 )
+from metaloop.common.kube.errors import Unreadable
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.unstructured import uid
 from metaloop.devkit.testbed.eventually import eventually
@@ -118,6 +119,29 @@ async def test_a_version_that_the_list_tells_of_is_not_asked_itself(scripted: Sc
     assert _paths(scripted) == [b"/api", b"/apis"]
 
 
+@pytest.mark.parametrize("nonsense", [b"<html>", b"[]", b"null", b"{}", b'{"kind":"Status","status":"Failure"}'])
+async def test_what_is_no_answer_of_an_api_server_changes_nothing(scripted: ScriptedServer, nonsense: bytes):
+    """Something before it may answer in its place, and call that a success."""
+    scripted.script = [_ok(NOTHING), _ok(_listed("Current")), _ok(NOTHING), _answer(nonsense)]
+
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        discovery = Discovery(kube)
+        await discovery.refresh()
+        with pytest.raises(Unreadable):
+            await discovery.refresh()
+
+    assert discovery.resources() == by_id(METRICS)
+
+
+async def test_a_version_that_answers_nonsense_could_not_tell(scripted: ScriptedServer):
+    scripted.script = [_answer(b"<html>"), _answer(b"{}")]
+
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        served = await one_by_one(kube, ["a.example.com/v1", "b.example.com/v1"])
+
+    assert served == Served(versions={}, unknown=frozenset({"a.example.com/v1", "b.example.com/v1"}))
+
+
 def _listed(freshness: str) -> JsonObject:
     load: JsonObject = {"resource": METRICS.resource, "responseKind": {"kind": METRICS.kind}, "scope": "Namespaced"}
     resources: list[JsonValue] = [load] if freshness == "Current" else []
@@ -130,7 +154,10 @@ def _paths(scripted: ScriptedServer) -> list[bytes]:
 
 
 def _ok(answer: JsonObject) -> bytes:
-    body = dumps(answer)
+    return _answer(dumps(answer))
+
+
+def _answer(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 

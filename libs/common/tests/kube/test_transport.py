@@ -8,7 +8,8 @@ from scripted_server import ScriptedServer, kubeconfig_bytes
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.errors import TooManyRequests, Unanswered
+from metaloop.common.kube.errors import TooManyRequests, Unanswered, Unreadable
+from metaloop.devkit.testbed.cluster import NAMESPACES
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -57,6 +58,20 @@ async def test_a_write_without_an_answer_is_not_repeated(scripted: ScriptedServe
             await kube.request("POST", "/x", body=b"{}")
 
     assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"null", b""])
+async def test_a_success_that_holds_no_object_is_unreadable(scripted: ScriptedServer, body: bytes):
+    scripted.script = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        with pytest.raises(Unreadable):
+            await kube.list_page(NAMESPACES)
+
+
+async def test_what_is_no_utf_8_is_read_as_all_clients_in_go_read_it(scripted: ScriptedServer):
+    scripted.script = [b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a":"\xff"}']
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        assert await kube.list_page(NAMESPACES) == {"a": "\ufffd"}
 
 
 async def test_a_request_is_given_up_after_its_time(scripted: ScriptedServer):

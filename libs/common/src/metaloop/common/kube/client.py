@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from metaloop.common.errors import ApiStatus
-from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.json import JsonObject, dumps
+from metaloop.common.kube.body import object_of
 from metaloop.common.kube.credentials import Credentials
 from metaloop.common.kube.errors import Invalid, TooManyRequests
 from metaloop.common.kube.pace import Pace
@@ -91,20 +92,20 @@ class KubeClient:
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
         """The object as it is. Raises NotFound."""
-        return loads(await self.request("GET", object_path(info, namespace, name)))
+        return object_of(await self.request("GET", object_path(info, namespace, name)))
 
     async def list_page(self, info: ResourceInfo, namespace: str = "", params: Params | None = None) -> JsonObject:
         """One page of a list, as the API server sends it; `params` hold limit, continue and selectors. Raises Expired."""
-        return loads(await self.request("GET", info.collection_path(_escaped(namespace)), params=params))
+        return object_of(await self.request("GET", info.collection_path(_escaped(namespace)), params=params))
 
     async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Params | None = None) -> JsonObject:
         """The object as it was created. Raises AlreadyExists."""
-        return loads(await self.request("POST", collection_path(info, namespace_of(obj)), body=dumps(obj), params=params))
+        return object_of(await self.request("POST", collection_path(info, namespace_of(obj)), body=dumps(obj), params=params))
 
     async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Params | None = None) -> JsonObject:
         """The object as it is with `obj` in its place. Raises NotFound, and Conflict if `obj` has a resourceVersion that is over."""
         path = object_path(info, namespace_of(obj), name_of(obj), subresource)
-        return loads(await self.request("PUT", path, body=dumps(obj), params=params))
+        return object_of(await self.request("PUT", path, body=dumps(obj), params=params))
 
     async def patch(  # noqa: PLR0913, PLR0917 - which object, what, and how
         self,
@@ -122,7 +123,7 @@ class KubeClient:
         Raises Conflict if the patch names a resourceVersion that is over or, applied, a field of another manager; Invalid for another uid.
         """
         path = object_path(info, namespace, name, subresource)
-        return loads(await self.request("PATCH", path, body=body, params=params, content_type=content_type))
+        return object_of(await self.request("PATCH", path, body=body, params=params, content_type=content_type))
 
     async def delete(  # noqa: PLR0913 - which object, and how
         self,
@@ -144,7 +145,7 @@ class KubeClient:
             "preconditions": preconditions,
             "propagationPolicy": propagation,
         }
-        return loads(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
+        return object_of(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
 
     def watch_lines(
         self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _nobody_cares

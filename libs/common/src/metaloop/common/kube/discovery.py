@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from metaloop.common.errors import MetaloopError
-from metaloop.common.json import JsonObject, JsonValue, is_array, is_object, loads
+from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
+from metaloop.common.kube.body import object_of
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.errors import NotFound
+from metaloop.common.kube.errors import NotFound, Unreadable
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.unstructured import child_object, text
 from metaloop.common.telemetry import fields, get_logger
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+_LISTS = {"versions", "groups"}
 _ACCEPT = ",".join((_AGGREGATED.format(version="v2"), _AGGREGATED.format(version="v2beta1"), "application/json"))
 
 Resources: TypeAlias = Mapping[ResourceId, ResourceInfo]
@@ -76,9 +78,11 @@ class Discovery:
         return self._by_kind.get((api_version, kind))
 
     async def _served(self, root: str) -> Served:
-        answer = loads(await self._kube.request("GET", root, accept=_ACCEPT))
+        answer = object_of(await self._kube.request("GET", root, accept=_ACCEPT))
         if text(answer, "kind") == "APIGroupDiscoveryList":
             return aggregated(answer)
+        if not answer.keys() & _LISTS:
+            raise Unreadable(f"GET {root}: the API server sent no list of versions")
         return await one_by_one(self._kube, group_versions(answer))
 
 
@@ -147,13 +151,16 @@ async def one_by_one(kube: KubeClient, listed: Iterable[str]) -> Served:
     for group_version in listed:
         root = "/apis" if "/" in group_version else "/api"
         try:
-            answer = loads(await kube.request("GET", f"{root}/{group_version}"))
+            answer = object_of(await kube.request("GET", f"{root}/{group_version}"))
         except NotFound:
             continue
         except MetaloopError:
             failed.add(group_version)
         else:
-            versions[group_version] = resource_list(group_version, answer)
+            if "resources" in answer:
+                versions[group_version] = resource_list(group_version, answer)
+            else:
+                failed.add(group_version)
     return Served(versions=versions, unknown=frozenset(failed))
 
 

@@ -12,7 +12,7 @@
     ├── TooManyRequests              429: not executed
     ├── ServerTimeout                the server gave up on it: 500 ServerTimeout, 504
     ├── Unanswered                   the connection broke or we gave up waiting: may have been executed
-    └── Unreadable                   what came is nothing that an API server says
+    └── Unreadable                   what came is nothing that an API server says: a write may have been executed
     InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
 
 Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for what is refused with 500. That is an apply that doesn't fit its kind's
@@ -20,7 +20,7 @@ schema, an object that is too large to be stored, a name that can't be one, and 
 """
 
 import re
-from typing import Protocol
+from typing import Final, Protocol
 
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
@@ -65,6 +65,10 @@ class Unanswered(Unavailable):
 
 class Unreadable(Unavailable):
     """What came is nothing that an API server says: garbled on its way, or beyond what we can read."""
+
+
+MAY_HAVE_WORKED: Final = (ServerTimeout, Unanswered, Unreadable)
+"""After these nobody knows whether a write was executed."""
 
 
 class InvalidKubeconfig(Terminal):

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from metaloop.common.errors import Conflict
-from metaloop.common.json import JsonObject, dumps, is_array, is_object, loads
+from metaloop.common.json import JsonObject, dumps, is_array, is_object
+from metaloop.common.kube.body import object_of
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
 from metaloop.common.kube.errors import Expired, NotFound
 from metaloop.common.objects import unstructured
@@ -28,7 +29,7 @@ async def bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[
 async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> AsyncIterator[JsonObject]:
     params = {"limit": _PAGE}
     while True:
-        page = loads(await kube.request("GET", info.collection_path(), params=params, accept=_METADATA_ONLY))
+        page = object_of(await kube.request("GET", info.collection_path(), params=params, accept=_METADATA_ONLY))
         items = page.get("items")
         for item in items if is_array(items) else ():
             if is_object(item) and finalizer in unstructured.finalizers(item):

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
+from metaloop.common.json import JsonObject, is_object
+from metaloop.common.kube.body import json_of
 from metaloop.common.kube.errors import Unreadable, refusal, status_of
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -21,10 +22,7 @@ class WatchEvent:
 
 def watch_event(line: bytes) -> WatchEvent:
     """The event of a line. Raises Expired and others of kube/errors.py for an ERROR, Unreadable for what is no event."""
-    try:
-        raw = loads(line)
-    except JSONDecodeError as problem:
-        raise Unreadable(f"a watch sent what is no JSON: {line[:100]!r}") from problem
+    raw = json_of(line)
     event_type = raw.get("type") if is_object(raw) else None
     obj = raw.get("object") if is_object(raw) else None
     if isinstance(event_type, str) and event_type in _TYPES and is_object(obj):

@@ -28,6 +28,7 @@ _NOT_THE_HOOKS_FAULT = frozenset(
         "Unanswered",
         "Unauthorized",
         "Unavailable",
+        "Unreadable",
     }
 )
 _WAITING_FOR_A_YES = "DeletionHeldBack"
