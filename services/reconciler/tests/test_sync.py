@@ -10,7 +10,7 @@ from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict, LeaseLost, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject
-from metaloop.common.kube.errors import Forbidden, NotFound, Unanswered
+from metaloop.common.kube.errors import Forbidden, NotFound, ServerTimeout, Unanswered, Unreadable
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.observation import Granted, Observation
@@ -241,9 +241,10 @@ FAILURES: dict[str, tuple[str, MetaloopError, str, str, bool]] = {
 }
 
 
-async def test_write_whose_answer_was_lost_is_reported_as_one_that_may_be_there():
+@pytest.mark.parametrize("error", [Unanswered("the connection broke"), ServerTimeout("took too long"), Unreadable("<html>")], ids=repr)
+async def test_write_whose_answer_was_lost_is_reported_as_one_that_may_be_there(error: MetaloopError):
     sync = Sync(wants("a", "b"))
-    sync.api.failing["create", "b"] = Unanswered("POST: the connection broke")
+    sync.api.failing["create", "b"] = error
 
     report = await sync.run()
 

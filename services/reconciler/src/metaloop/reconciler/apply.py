@@ -11,7 +11,7 @@ from typing import assert_never
 
 from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
-from metaloop.common.kube.errors import AlreadyExists, NotFound, Unanswered
+from metaloop.common.kube.errors import MAY_HAVE_WORKED, AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import UNKNOWN_VERSION, Write
@@ -157,7 +157,7 @@ class Applier:
             lease.check()
             return await self._done(action, observed)
         except MetaloopError as error:
-            uncertain = _uncertain(action) if isinstance(error, Unanswered) else None
+            uncertain = _uncertain(action) if isinstance(error, MAY_HAVE_WORKED) else None
             return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
 
     async def _done(self, action: Action, observed: Observed) -> Done:
