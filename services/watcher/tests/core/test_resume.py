@@ -37,6 +37,15 @@ def test_an_end_after_news_is_resumed_at_once_whatever_was_before(ending: Ending
     assert patience.after(ending, was_fruitful=True) == 0
 
 
+@pytest.mark.parametrize("ending", [Ending.EXPIRED, Ending.REFUSED])
+def test_a_server_that_is_back_and_refuses_at_first_is_not_waited_for_as_long_as_the_outage_lasted(ending: Ending):
+    patience = Patience()
+    for _ in range(50):
+        patience.after(Ending.BROKEN, was_fruitful=False)
+
+    assert [patience.after(ending, was_fruitful=False) for _ in range(6)] == [1, 2, 4, 8, 16, 30]
+
+
 def test_what_has_changed_is_tried_anew_without_the_old_patience():
     patience = Patience(fruitless=50)
 
@@ -52,4 +61,4 @@ def test_no_sequence_of_fruitless_ends_is_a_hot_loop(endings: list[Ending]):
     waits = [patience.after(ending, was_fruitful=False) for ending in endings]
 
     assert all(wait > 0 for wait in waits[3:])
-    assert sum(waits) > 30
+    assert sum(waits) > 15
