@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
 from aiohttp import web
 
 from metaloop.common.json import JsonObject
@@ -261,10 +262,10 @@ async def test_a_line_that_is_garbled_twice_does_not_keep_a_list_from_its_end(tm
 async def test_a_server_that_takes_a_streaming_list_for_a_watch_is_asked_for_pages(tmp_path: Path):
     """Servers from before the streaming list ignore what they don't know, and tell what is there without ever saying that this is all."""
 
-    async def page(_: web.Request) -> web.StreamResponse:
-        return web.json_response({"items": [obj("a")], "metadata": {"resourceVersion": "5"}})
-
-    async with reflecting(tmp_path, sends(event("ADDED", "a", 1), then_waits=True), page, SILENT, inactivity_seconds=0.3) as (told, asked):
+    async with reflecting(tmp_path, sends(event("ADDED", "a", 1), then_waits=True), page("a"), SILENT, inactivity_seconds=0.3) as (
+        told,
+        asked,
+    ):
         await told.until("listed 5")
 
     assert asked[:2] == ["list", "pages"]
@@ -325,18 +326,112 @@ async def test_a_list_that_breaks_off_is_begun_anew(tmp_path: Path):
     assert words == ["list", "put a 1", "list", "put a 1", "put b 2", "listed 5"]
 
 
-async def test_a_server_without_streaming_lists_is_asked_for_pages(tmp_path: Path):
-    async def pages(request: web.Request) -> web.StreamResponse:
-        is_first = "continue" not in request.query
-        name, meta = ("a", {"continue": "more", "resourceVersion": "5"}) if is_first else ("b", {"resourceVersion": "5"})
-        return web.json_response({"items": [obj(name)], "metadata": meta})
+def page(*names: str, continues: str = "", version: str = "5") -> Answer:
+    """A page of a list."""
 
-    async with reflecting(tmp_path, refuses(422, "Invalid"), pages, pages, SILENT) as (told, asked):
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"items": [obj(name) for name in names], "metadata": {"continue": continues, "resourceVersion": version}})
+
+    return answer
+
+
+def says(body: bytes) -> Answer:
+    """A success with this body."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body)
+
+    return answer
+
+
+def is_at(version: str, watch: Answer) -> Answer:
+    """A server that has come as far as this, and may be asked for it at the same time as for a watch."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (watch if "watch" in request.query else page("a", version=version))(request)
+
+    return answer
+
+
+@pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (400, "BadRequest"), (405, "MethodNotAllowed"), (406, "NotAcceptable")])
+async def test_a_server_without_streaming_lists_is_asked_for_pages(tmp_path: Path, code: int, reason: str):
+    async with reflecting(tmp_path, refuses(code, reason), page("a", continues="more"), page("b"), SILENT) as (told, asked):
         words = await told.until("listed 5")
         await eventually(lambda: asked[-1] == "5")
 
     assert words == ["list", "list", "put a 1", "put b 1", "listed 5"]
     assert asked == ["list", "pages", "pages", "5"]
+
+
+async def test_a_list_whose_next_page_has_expired_is_asked_for_at_once_as_a_whole(tmp_path: Path):
+    pages = [page("a", continues="more"), refuses(410, "Expired"), page("b", "c")]
+
+    async with reflecting(tmp_path, refuses(422, "Invalid"), *pages, SILENT) as (told, asked):
+        words = await told.until("listed 5")
+        await eventually(lambda: asked[-1] == "5")
+
+    assert words == ["list", "list", "put a 1", "list", "put b 1", "put c 1", "listed 5"]
+    assert asked == ["list", "pages", "pages", "pages", "5"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b"[]",
+        b"null",
+        b"<html>",
+        b'{"items":{},"metadata":{}}',
+        b'{"items":7}',
+        b'{"kind":"Status","status":"Failure","metadata":{}}',
+    ],
+)
+async def test_what_is_no_list_is_no_list_of_nothing(tmp_path: Path, body: bytes):
+    """Else all that was known would be gone."""
+    async with reflecting(tmp_path, refuses(422, "Invalid"), says(body), page("a"), SILENT) as (told, _):
+        words = await told.until("listed 5")
+
+    assert words == ["list", "list", "list", "put a 1", "listed 5"]
+
+
+async def test_a_list_of_null_is_one_of_nothing(tmp_path: Path):
+    listed = says(b'{"items":null,"metadata":{"resourceVersion":"5"}}')
+
+    async with reflecting(tmp_path, refuses(422, "Invalid"), listed, SILENT) as (told, _):
+        assert await told.until("listed 5") == ["list", "list", "listed 5"]
+
+
+async def test_what_is_no_object_in_a_list_is_nobody_elses_problem(tmp_path: Path):
+    items = b'[7,null,"x",{"broken":1},%s,{"metadata":{"name":"\xff","resourceVersion":"2"}}]' % json.dumps(obj("a")).encode()
+    listed = says(b'{"items":%s,"metadata":{"resourceVersion":"5"}}' % items)
+
+    async with reflecting(tmp_path, refuses(422, "Invalid"), listed, SILENT) as (told, _):
+        assert await told.until("listed 5") == ["list", "list", "put a 1", "put \ufffd 2", "listed 5"]
+
+
+AWAY = refuses(503, "down")
+
+
+async def test_a_server_that_was_restored_from_a_backup_is_listed_anew(tmp_path: Path):
+    """It takes a watch from a version that it has not come to yet, and says nothing of what happens until then."""
+    restored = is_at("3", SILENT)
+    relisted = sends(event("ADDED", "c", 3), bookmark(3, ends_list=True), then_waits=True)
+
+    async with reflecting(tmp_path, sends(*LISTED), AWAY, restored, restored, relisted) as (told, asked):
+        words = await told.until("listed 3")
+
+    assert words[-3:] == ["list", "put c 3", "listed 3"]
+    assert sorted(asked[2:]) == ["5", "list", "pages"]
+
+
+async def test_a_server_that_was_away_and_knows_its_history_is_not_listed_anew(tmp_path: Path):
+    back = is_at("6", sends(event("MODIFIED", "a", 6), then_waits=True))
+
+    async with reflecting(tmp_path, sends(*LISTED), AWAY, back) as (told, asked):
+        await told.until("put a 6")
+        await eventually(lambda: "pages" in asked)
+
+    assert asked.count("list") == 1
 
 
 async def test_a_resource_that_is_not_served_is_asked_for_again_when_told_to(tmp_path: Path):

@@ -64,7 +64,7 @@ class ResourceCache:
         """The list was whole, as of `version`; the deletions that it implies."""
         gone, self._unlisted = self._unlisted or set(), None
         self.is_synced = True
-        self.progress(version)
+        self.version = version_number(version) or self.version  # a server that was restored from a backup is further back than it was
         return [change for key in gone if (change := self._drop(key)) is not None]
 
     def progress(self, version: str) -> None:

@@ -4,7 +4,8 @@ list        the streaming list where the server offers it (the objects, then a b
 watch       from the version of the list; bookmarks move it on, so that a resumption has little to catch up
 clean end   the server ends watches now and then, also in the middle of a burst: resume at once from the last version, no list
 expired     the version is from too long ago: list again; the cache tells the difference as deletions and changes
-broken      back off, with jitter, and resume from the last version
+broken      back off, with jitter, and resume from the last version; where the server was away or silent, ask as well how far it has come: one
+            that was restored from a backup counts on from an earlier version, and says nothing until it has come as far again
 silent      nothing for `inactivity_seconds`, not even a bookmark (which come each minute): as broken
 unreadable  a line that makes no sense is asked for once more, from the last version; where it comes again, it is skipped
 
@@ -19,14 +20,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metaloop.common.errors import MetaloopError, Unavailable
-from metaloop.common.json import JSONDecodeError, JsonObject
+from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.errors import Expired, Forbidden, Invalid, Refused, Unreadable
+from metaloop.common.kube.errors import Expired, Forbidden, NotFound, Refused, Unreadable
 from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.core.catchup import CatchUp
+from metaloop.watcher.core.record import version_number
 from metaloop.watcher.core.resume import Ending, Patience
 from metaloop.watcher.errors import MalformedObject
 
@@ -49,6 +51,9 @@ _EVERYDAY_SECONDS = 1.0
 """So long may nothing be heard of a resource before that is told. An edited CRD ends its watches and turns everybody away for two tenths of a
 second; and a resource is listed by discovery, or its CRD established, a moment before it is served."""
 _MOST_UNREADABLE = 64
+_NO_LIST = ""
+_LONGEST_RETRY_AFTER_SECONDS = 60.0
+_CHECK_AGAIN_SECONDS = 5.0
 
 _endings_total = metrics.counter("metaloop_watch_endings", "Watches that ended, by how.", ("resource", "ending"))
 _lists_total = metrics.counter("metaloop_watch_lists", "Whole lists of a resource.", ("resource",))
@@ -101,6 +106,10 @@ class Reflector:
         """When this watch began to be one, the list being over; None before that."""
         self._told_news = False
         """Whether this watch moved on from the version it began at."""
+        self._opened = asyncio.Event()
+        """Set when the server has agreed to the watch that was asked for last."""
+        self._is_doubtful = False
+        """Whether the server may have begun anew, from an earlier version than the one to resume at."""
         self._unreadable: set[int] = set()
         """The hashes of lines that were garbled once."""
         self._wakened = asyncio.Event()
@@ -128,19 +137,20 @@ class Reflector:
             self._watches_since, self._told_news = None, False
             try:
                 await self._list_and_watch()
-            except (MetaloopError, JSONDecodeError, OSError, TimeoutError) as error:
+            except (MetaloopError, OSError, TimeoutError) as error:
                 await self._go_on(_ending_of(error), error)
             else:
                 await self._go_on(Ending.CLEAN, None)
 
     async def _list_and_watch(self) -> None:
+        if not self._version and self._streams_lists:
+            await self._stream_list_and_watch()
+            return
+        if not self._version:
+            await self._list_pages()
         if self._version:
             self._watches_since = asyncio.get_running_loop().time()
-            await self._watch({"resourceVersion": self._version})
-        elif self._streams_lists:
-            await self._stream_list_and_watch()
-        else:
-            await self._list_pages()
+            await self._resume()
 
     # -- list ------------------------------------------------------------------------------------------------------------------------
 
@@ -148,8 +158,8 @@ class Reflector:
         self._sink.begin_list()
         try:
             await self._watch({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""})
-        except (Invalid, TimeoutError):
-            if self._version:
+        except (Refused, TimeoutError) as error:
+            if self._version or isinstance(error, (Forbidden, NotFound)):
                 raise
             self._streams_lists = False
 
@@ -157,10 +167,20 @@ class Reflector:
         self._sink.begin_list()
         params = {"limit": _PAGE}
         while True:
-            page = await self._kube.list_page(self._resource, params=params)
+            try:
+                page = await self._kube.list_page(self._resource, params=params)
+            except Expired:
+                if "continue" not in params:
+                    raise
+                self._sink.begin_list()
+                params = {}  # who can't keep a list for as long as we read it is asked for all of it at once
+                continue
             self.heard_at = asyncio.get_running_loop().time()
             for item in _items(page):
-                self._put(item)
+                if is_object(item):
+                    self._put(item)
+                else:
+                    self._report_skipped(MalformedObject("an item of a list that is no object"))
             meta = unstructured.metadata(page)
             if not (token := unstructured.text(meta, "continue")):
                 break
@@ -168,7 +188,7 @@ class Reflector:
         self._end_list(unstructured.text(meta, "resourceVersion"))
 
     def _end_list(self, version: str) -> None:
-        self._version = version
+        self._version, self._is_doubtful = version, False
         self._watches_since = asyncio.get_running_loop().time()
         self.catch_up.flows(self._watches_since)
         self._has_listed = True
@@ -178,6 +198,35 @@ class Reflector:
         log.debug("watch.listed", **{fields.RESOURCE: str(self._resource.id)})
 
     # -- watch -----------------------------------------------------------------------------------------------------------------------
+
+    async def _resume(self) -> None:
+        """Watch from the last version. Raises Expired where the server turns out to be before that."""
+        watch = self._watch({"resourceVersion": self._version})
+        if not self._is_doubtful:
+            await watch
+            return
+        self._opened.clear()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                checking = tasks.create_task(self._check(self._version), name=f"check {self._resource.id}")
+                await watch
+                checking.cancel()
+        except ExceptionGroup as problems:
+            raise problems.exceptions[0] from None
+
+    async def _check(self, version: str) -> None:
+        """Return where the server has come as far as this version; it is asked once it is there again."""
+        await self._opened.wait()
+        while self._is_doubtful:
+            try:
+                page = await self._kube.list_page(self._resource, params={"limit": "1"})
+            except MetaloopError:
+                await asyncio.sleep(_CHECK_AGAIN_SECONDS)
+                continue
+            reached = unstructured.resource_version(page)
+            if 0 < version_number(reached) < version_number(version):
+                raise Expired(f"the server is at version {reached}, before {version}: it was restored")
+            self._is_doubtful = False
 
     async def _watch(self, start: dict[str, str]) -> None:
         """Tell what happens until the server ends the watch."""
@@ -225,6 +274,7 @@ class Reflector:
 
     def _open(self) -> None:
         """The server agreed to the watch: what we missed comes now, unless a whole list comes first."""
+        self._opened.set()
         self.heard_at = asyncio.get_running_loop().time()
         if self._version:
             self.catch_up.flows(self.heard_at)
@@ -284,10 +334,11 @@ class Reflector:
         lasted = began is not None and asyncio.get_running_loop().time() - began >= _LASTING_SECONDS
         seconds = self._patience.after(ending, was_fruitful=self._told_news or lasted) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
         if isinstance(error, Unavailable) and error.retry_after_seconds is not None and self._patience.fruitless > _OWN_PACE:
-            seconds = max(seconds, error.retry_after_seconds)
+            seconds = max(seconds, min(error.retry_after_seconds, _LONGEST_RETRY_AFTER_SECONDS))
         _endings_total.labels(str(self._resource.id), ending.value).inc()
         if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
+        self._is_doubtful |= ending is Ending.BROKEN and (self._patience.fruitless > 1 or isinstance(error, TimeoutError))
         if ending is not Ending.CLEAN and self._has_listed:
             self.catch_up.broke()
         if ending is Ending.REFUSED and self._patience.fruitless > _NOT_YET_SERVED:
@@ -328,15 +379,20 @@ def _ending_of(error: Exception) -> Ending:
             return Ending.EXPIRED
         case Refused():
             return Ending.REFUSED
-        case Unreadable() | ValueError():
+        case Unreadable():
             return Ending.UNREADABLE
         case _:
             return Ending.BROKEN
 
 
-def _items(page: JsonObject) -> list[JsonObject]:
-    items = page.get("items")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+def _items(page: JsonObject) -> list[JsonValue]:
+    """The items of a list, which is written as null where there are none. Raises Unreadable for what is no list: everything would be gone then."""
+    items = page.get("items", _NO_LIST)
+    if items is None:
+        return []
+    if is_array(items):
+        return items
+    raise Unreadable(f"what came is no list: {', '.join(list(page)[:10])}")
 
 
 def _nobody_listens() -> None:
