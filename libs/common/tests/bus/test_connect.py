@@ -59,15 +59,27 @@ async def test_a_message_that_can_not_be_handled_does_not_end_the_others(bus: Bu
 
 async def test_subscriptions_live_through_a_crash_of_the_server(broker: Broker, bus: Bus):
     reconnections: list[None] = []
-    bus.on_reconnect(lambda: reconnections.append(None))
     await echo(bus)
 
-    await broker.kill()
-    await eventually(lambda: not bus.is_connected)
-    await broker.restart()
-    await eventually(lambda: bool(reconnections))
+    with bus.on_reconnect(lambda: reconnections.append(None)):
+        await broker.kill()
+        await eventually(lambda: not bus.is_connected)
+        await broker.restart()
+        await eventually(lambda: bool(reconnections))
 
     assert await bus.request("echo", b"again", timeout_seconds=2.0) == b"AGAIN"
+
+
+async def test_who_wanted_to_know_of_reconnections_is_forgotten_with_its_block(bus: Bus):
+    """A watcher may come to lead and lose it again for months, and listens anew each time."""
+    heard: list[str] = []
+
+    with bus.on_reconnect(lambda: heard.append("outer")):
+        with bus.on_reconnect(lambda: heard.append("inner")):
+            pass
+        await bus.reconnected()
+
+    assert heard == ["outer"]
 
 
 async def test_while_the_server_is_down_requests_and_checks_fail(broker: Broker, bus: Bus):

@@ -42,7 +42,6 @@ class Holdings:
         self._unanswered: set[str] = set()
         """The shards whose watcher didn't answer our last renewal."""
         self._wake = asyncio.Event()
-        bus.on_reconnect(self._wake.set)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -71,16 +70,17 @@ class Holdings:
 
     async def keep_alive(self) -> None:
         """Renew messages and leases for ever: at intervals, at once after a reconnection, and sooner again where it didn't work."""
-        while True:
-            worked = await self._renew_all()
-            pause = self._ack_wait_seconds / _RENEWALS_PER_ACK_WAIT if worked else _AGAIN_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-            finally:
-                self._wake.clear()
+        with self._bus.on_reconnect(self._wake.set):
+            while True:
+                worked = await self._renew_all()
+                pause = self._ack_wait_seconds / _RENEWALS_PER_ACK_WAIT if worked else _AGAIN_SECONDS
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+                finally:
+                    self._wake.clear()
 
     async def _renew_all(self) -> bool:
         """Whether every watcher answered."""

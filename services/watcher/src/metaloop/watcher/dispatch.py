@@ -74,19 +74,19 @@ class Dispatcher:
     async def open(self) -> AsyncIterator[float]:
         """Since when it hears workers, as it does for the length of the block; when that begins, the leases that workers hold are known."""
         self._queue.ring = self._bell.set
-        self._bus.on_reconnect(self._doubt_deliveries)
-        await self._stream.ensure_at_last()
         ears = WatcherEars(on_renewal=self._take_renewal, on_report=self._take_report, on_receipt=self._take_receipt)
-        async with (
-            self._publisher.listening(),
-            hearing_workers(self._bus, self._shard, ears),
-            serving_claims(self._bus, self._shard, handler=self._answer_claim, leads=self.leads),
-            serving_related(self._bus, self._shard, handler=self._answer_related),
-        ):
-            heard_since = self._queue.clock()
-            for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
-                self._take_renewal(renewal)
-            yield heard_since
+        with self._bus.on_reconnect(self._doubt_deliveries):
+            await self._stream.ensure_at_last()
+            async with (
+                self._publisher.listening(),
+                hearing_workers(self._bus, self._shard, ears),
+                serving_claims(self._bus, self._shard, handler=self._answer_claim, leads=self.leads),
+                serving_related(self._bus, self._shard, handler=self._answer_related),
+            ):
+                heard_since = self._queue.clock()
+                for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
+                    self._take_renewal(renewal)
+                yield heard_since
 
     async def run(self) -> None:
         """Publish jobs for ever."""

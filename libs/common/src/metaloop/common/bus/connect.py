@@ -9,8 +9,8 @@ What the client library does by default is not enough for a service that runs fo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -72,9 +72,14 @@ class Bus:
         """A subject that nobody else uses."""
         return self._client.new_inbox()
 
-    def on_reconnect(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after each reconnection; it must only wake somebody up, since nothing is read meanwhile."""
+    @contextmanager
+    def on_reconnect(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have `listener` called after each reconnection, for the length of the block; it must only wake somebody up, since nothing is read meanwhile."""
         self._reconnect_listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._reconnect_listeners.remove(listener)
 
     async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
         """Send a message, or keep it until the connection is back; `Unavailable` where too much is waiting to be sent."""

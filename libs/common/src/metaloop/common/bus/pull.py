@@ -115,19 +115,19 @@ class JobSource:
         self._bell = asyncio.Event()
         self._trouble = ""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
-        bus.on_reconnect(self._forget_pulls)
 
     async def run(self) -> None:
         """Pull for ever: also across crashes of the server, and when somebody deleted the stream."""
         for lane in self._lanes:
             await lane.start()
-        await self._stream.ensure_at_last()
-        while True:
-            if self._trouble:
-                await self._mend()
-            self._bell.clear()
-            await self._pull_into_free_slots()
-            await self._bell.wait()
+        with self.bus.on_reconnect(self._forget_pulls):
+            await self._stream.ensure_at_last()
+            while True:
+                if self._trouble:
+                    await self._mend()
+                self._bell.clear()
+                await self._pull_into_free_slots()
+                await self._bell.wait()
 
     def wake(self) -> None:
         """Look again: there may be more room than before."""

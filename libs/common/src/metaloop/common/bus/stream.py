@@ -45,8 +45,7 @@ class JobStream:
         self._bus = bus
         self._settings = settings
         self._is_back = asyncio.Event()
-        """Set whenever the connection is back."""
-        bus.on_reconnect(self._is_back.set)
+        """Set whenever the connection is back, while somebody waits for that."""
 
     async def ensure(self) -> None:
         """Have stream and consumer exist as configured; `Unavailable` where NATS can't do it now."""
@@ -61,18 +60,19 @@ class JobStream:
     async def ensure_at_last(self) -> None:
         """Return once `ensure` worked, however long that takes."""
         pause = _FIRST_BACKOFF_SECONDS
-        while True:
-            try:
-                await self.ensure()
-            except Unavailable as error:
-                log.warning("bus.stream_unavailable", **{fields.ERROR: str(error)})
-                self._is_back.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._is_back.wait()
-                pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
-            else:
-                return
+        with self._bus.on_reconnect(self._is_back.set):
+            while True:
+                try:
+                    await self.ensure()
+                except Unavailable as error:
+                    log.warning("bus.stream_unavailable", **{fields.ERROR: str(error)})
+                    self._is_back.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(pause):
+                            await self._is_back.wait()
+                    pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
+                else:
+                    return
 
     async def clear(self, shard: str) -> None:
         """Remove all jobs of a shard from the stream, whoever may have them in hand; `Unavailable` where NATS can't do it now."""
