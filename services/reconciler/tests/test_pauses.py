@@ -6,6 +6,7 @@ from syncing import Sync
 from worlds import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
 
 from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.errors import Refused
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Invalid
 from metaloop.common.objects import unstructured
@@ -92,6 +93,19 @@ async def test_status_that_refuses_conditions_is_left_alone_from_then_on():
     assert [report.result for report in reports] == ["done", "done"]
     assert dict(sync.api.requests) == {}
     assert [reason for _, reason, _ in sync.recorder.told] == ["Paused"]
+
+
+async def test_status_that_can_not_be_written_for_now_says_it_later():
+    """An admission webhook that nobody answers for says nothing of conditions."""
+    sync = Sync(lambda _: {}, parent=paused(a_parent()))
+    sync.api.failing["replace status", "parent"] = Refused(refused(500, "InternalError"))
+    report = await sync.run()
+    sync.api.failing.clear()
+
+    await sync.run()
+
+    assert report.result == "retry"
+    assert conditions(sync) == [("Paused", "True")]
 
 
 async def test_decorated_object_that_is_paused_keeps_its_status():

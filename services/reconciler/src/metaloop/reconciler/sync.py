@@ -28,8 +28,9 @@ from typing import Final
 
 from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
-from metaloop.common.errors import InvalidAnswer, LeaseLost, MetaloopError, Refused
+from metaloop.common.errors import InvalidAnswer, LeaseLost, MetaloopError
 from metaloop.common.json import JsonObject
+from metaloop.common.kube.errors import Forbidden, Invalid
 from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry.traces import span
@@ -154,7 +155,7 @@ class Syncer:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             told = await self._edited("Paused", partial(with_pause, at=at), observed, turn, subresource="status")
-        except Refused:
+        except (Forbidden, Invalid):
             told = observed.parent
         if told is not None and not says_paused(told):
             # Its kind has no place for conditions, or for such ones: there is no use in trying it with each of them again.
