@@ -13,6 +13,7 @@ from aiohttp.tracing import Trace
 from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.address import AddressPolicy
+from metaloop.hookgateway.knock import current_knock
 from metaloop.hookgateway.steps import Steps, current_steps
 
 NAMES_LIVE_SECONDS: Final = 2
@@ -81,4 +82,5 @@ def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: Ad
     keep_alive(opened, WEBHOOKS_PATIENCE)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS)
+    current_knock.get().begin(opened)
     return opened

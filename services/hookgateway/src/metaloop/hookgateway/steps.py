@@ -6,6 +6,8 @@ from time import monotonic
 
 from metaloop.common.telemetry.traces import Span
 
+PLACE_FOUND = "place_found"
+"""Only where the call had to wait until fewer were out to its endpoint."""
 DNS_START = "dns_start"
 DNS_DONE = "dns_done"
 CONNECT_START = "connect_start"
@@ -41,7 +43,7 @@ class Steps:
     @property
     def shows_stale_connection(self) -> bool:
         """Whether the call went out on a connection that had been idle, and nothing came back on it."""
-        return not self.marks
+        return self.last in {"", PLACE_FOUND}
 
 
 current_steps: ContextVar[Steps] = ContextVar("current_steps")

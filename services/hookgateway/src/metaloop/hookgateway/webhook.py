@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Final
 
 from yarl import URL
 
@@ -13,10 +14,15 @@ from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer
 from metaloop.hookgateway.dial import Dialer
-from metaloop.hookgateway.errors import ConnectionLost, EndpointDown, TimedOut
+from metaloop.hookgateway.errors import ConnectionLost, EndpointDown, NotTaken, TimedOut
 from metaloop.hookgateway.exchange import Bounds, Request, answer_to
+from metaloop.hookgateway.knock import Knock, current_knock
+from metaloop.hookgateway.places import Places
 from metaloop.hookgateway.pool import Pool
-from metaloop.hookgateway.steps import current_steps
+from metaloop.hookgateway.steps import PLACE_FOUND, current_steps
+
+_KNOCKS: Final = 5
+"""How often a call comes back to an endpoint that takes others' calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,7 @@ class Webhook:
 
         self._transport = transport
         self._circuit = Circuit(endpoint, transport.breaker_rules)
+        self._places = Places(endpoint)
         self._retries = RetryBudget()
         self._url = URL(endpoint.url, encoded=True)
         self._pool: Pool | None = None
@@ -47,14 +54,13 @@ class Webhook:
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unjudged, whole within the timeout; raises the HookError that says why there is none."""
         self.used_at = monotonic()
-        with self._circuit.passage() as passage:
+        request = Request(url=self._url, headers=headers, body=body)
+        for _ in range(_KNOCKS - 1):
             try:
-                async with asyncio.timeout(timeout_seconds):
-                    answer = await self._send(Request(url=self._url, headers=headers, body=body), credentials)
-            except TimeoutError as error:
-                raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
-            passage.answered(answer.status)
-        return answer
+                return await self._send_in_place(request, credentials, timeout_seconds)
+            except NotTaken:
+                continue
+        return await self._send_in_place(request, credentials, timeout_seconds)
 
     async def close(self) -> None:
         """Close idle connections now, and the others as their calls end."""
@@ -66,6 +72,33 @@ class Webhook:
         """Close its connections and take it out of the metrics: nobody calls it any more."""
         self._circuit.forget()
         await self.close()
+
+    async def _send_in_place(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
+        """The answer, asked for once there is a place; the timeout begins then. Raises NotTaken where the endpoint takes fewer calls at once."""
+        if await self._places.enter():
+            current_steps.get().mark(PLACE_FOUND)
+        try:
+            with self._circuit.passage() as passage:
+                answer = await self._send_in_time(request, credentials, timeout_seconds)
+                passage.answered(answer.status)
+            self._places.answered()
+            return answer
+        finally:
+            self._places.leave()
+
+    async def _send_in_time(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
+        limit = asyncio.timeout(timeout_seconds)
+        knock = Knock(self._places, limit)
+        current_knock.set(knock)
+        try:
+            async with limit:
+                return await self._send(request, credentials)
+        except TimeoutError as error:
+            if knock.was_in_vain:
+                raise NotTaken(f"{self.endpoint.address} takes fewer calls at once than it is sent") from error
+            raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
+        finally:
+            knock.end()
 
     async def _send(self, request: Request, credentials: Credentials) -> Answer:
         """The answer, after a second try if the first one met a connection that was dead already.

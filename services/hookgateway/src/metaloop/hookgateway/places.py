@@ -1,0 +1,60 @@
+"""Who may call an endpoint now, and who waits until fewer do."""
+
+import asyncio
+from collections import deque
+from time import monotonic
+
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.hookgateway.core.crowd import Crowd
+from metaloop.hookgateway.core.endpoint import Endpoint
+
+log = get_logger()
+
+
+class Places:
+    """The places of one endpoint, first come, first served. There are as many as anybody wants, unless the endpoint takes fewer calls at once."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._crowd = Crowd()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> bool:
+        """Return when there is a place, which `leave` gives back; whether it was waited for."""
+        if self._crowd.has_room and not self._waiting:
+            self._crowd.out += 1
+            return False
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave()
+            raise
+        return True
+
+    def leave(self) -> None:
+        """A place is free."""
+        self._crowd.out -= 1
+        while self._waiting and self._crowd.has_room:
+            place = self._waiting.popleft()
+            if not place.done():
+                self._crowd.out += 1
+                place.set_result(None)
+
+    def taken(self) -> None:
+        """The endpoint took what a call sent."""
+        self._crowd.taken(now=monotonic())
+
+    def answered(self) -> None:
+        """The endpoint answered a call."""
+        self._crowd.answered(now=monotonic())
+
+    def are_fewer(self, *, since: float) -> bool:
+        """Whether a call that knocks in vain since then should come back, as the endpoint takes others: there are fewer places now."""
+        out, before = self._crowd.out, self._crowd.bound
+        is_crowded = self._crowd.untaken(since=since, now=monotonic())
+        if self._crowd.bound < before:
+            log.warning("endpoint.crowded", **{fields.ENDPOINT: self._endpoint.label, "calls": out, "now": int(self._crowd.bound)})
+        return is_crowded
