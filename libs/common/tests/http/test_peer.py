@@ -177,7 +177,11 @@ async def test_what_may_not_be_sent_twice_is_not():
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nConte", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"])
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 200 OK\r\nConte", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", b"HTTP/1.1 100 Continue\r\n\r\n"],
+    ids=["nothing", "half a header", "half a body", "only announced"],
+)
 async def test_a_server_that_breaks_off_is_not_asked_again(answer: bytes):
     async with serving(Last(answer), OK) as server:
         with closing(Peer(server.url)) as peer, pytest.raises(NoAnswer, match="closed before the end"):

@@ -78,5 +78,7 @@ class Reading:
         """It is whole; one that only announces another is passed over."""
         self._is_within = False
         status = self._parser.get_status_code()
-        if status not in _INTERIM:
+        if status in _INTERIM:
+            self._has_all_headers = False  # those of the answer itself are still to come
+        else:
             self._on_answer(Answer(status, tuple(self._headers), b"".join(self._body)))
