@@ -14,6 +14,7 @@ from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
+from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
@@ -101,6 +102,32 @@ async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leade
         await leader.kill()
 
         await _settles(story, "after-kill", within_seconds=_SHORTEST_LEASE_SECONDS + 4)
+
+
+async def test_a_leader_that_does_not_reach_nats_gives_way_to_a_watcher_that_does(assets: Path) -> None:
+    with run_folder() as folder:
+        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook, TcpProxy.before(ground.broker.url) as proxy:
+            await install_parent(ground.cluster, THINGS)
+            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
+            far = {"NATS_URL": proxy.instead_of(ground.broker.url)}
+            async with ground.stack(watchers=(far, {}), settings=settings) as stack:
+                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="far")
+                await story.begin()
+                await story.controller(_slow_hook)
+                await _settles(story, "before", within_seconds=15)
+                if await _leader(story) is not stack.watchers[0]:
+                    await stack.watchers[1].stop()
+                    await eventually(lambda: _other_leads(story, stack.watchers[1]))
+                    await stack.watchers[1].start()
+
+                proxy.partition()
+
+                await _settles(story, "after", within_seconds=4 * _LEASE_SECONDS)
+                assert await _leader(story) is stack.watchers[1]
+                proxy.heal()
+                await _settles(story, "healed", within_seconds=15)
+                await story.end()
+            assert webhook.overlaps == []
 
 
 async def _slow_hook(request: JsonObject) -> JsonObject:

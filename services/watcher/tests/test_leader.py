@@ -101,6 +101,40 @@ async def test_a_leader_that_cannot_renew_is_done_before_another_begins(
                 proxy.thaw()
 
 
+async def test_a_leader_that_is_cut_off_gives_way_to_one_who_is_not(kube: KubeClient, namespace: str):
+    first, second = Candidate(kube, namespace, "a"), Candidate(kube, namespace, "b")
+    async with running(first):
+        await eventually(lambda: first.reigns)
+        async with running(second):
+            first.leader.is_cut_off = lambda: True
+
+            await eventually(lambda: second.reigns, within_seconds=LEASE_SECONDS)
+
+            assert not first.reigns
+            assert not first.leader.leads()
+
+
+async def test_where_all_are_cut_off_nobody_changes_places(kube: KubeClient, namespace: str):
+    first, second = Candidate(kube, namespace, "a"), Candidate(kube, namespace, "b")
+    async with running(first):
+        await eventually(lambda: first.reigns)
+        async with running(second):
+            first.leader.is_cut_off = second.leader.is_cut_off = lambda: True
+            await eventually(lambda: second.election.record.is_cut_off)
+            renewals: set[str] = set()
+
+            def is_renewed() -> bool:
+                renewals.add(second.election.record.renewed)
+                return len(renewals) >= 4
+
+            await eventually(is_renewed)
+            first.leader.is_cut_off = lambda: False
+            await eventually(lambda: not second.election.record.is_cut_off)
+
+            assert first.reigns
+            assert second.election.record.transitions == 0
+
+
 async def test_a_lease_that_is_deleted_is_made_anew_by_its_leader(kube: KubeClient, cluster: Cluster, namespace: str):
     candidate = Candidate(kube, namespace, "a")
     async with running(candidate):

@@ -50,6 +50,36 @@ def test_a_renewal_begins_the_wait_anew():
     assert not candidate.may_take(124.9)
 
 
+def test_to_ask_for_a_lease_is_no_renewal_of_it():
+    """Else a leader that died after it was cut off would be waited for as long as anybody asks."""
+    candidate = election()
+    candidate.see(replace(held_by("other"), is_cut_off=True), now=100)
+    assert candidate.may_ask
+
+    asked = replace(candidate.request(), resource_version="2")
+    candidate.see(asked, now=110)
+
+    assert (asked.holder, asked.wanted_by) == ("other", "me")
+    assert not candidate.may_ask
+    assert candidate.may_take(115)
+
+
+def test_a_lease_is_asked_for_only_where_its_holder_is_cut_off():
+    candidate = election()
+    candidate.see(held_by("other"), now=100)
+
+    assert not candidate.may_ask
+
+
+def test_a_renewal_takes_no_notice_of_who_asked():
+    leader = election()
+    leader.see(replace(held_by("me"), is_cut_off=True, wanted_by="other"), now=100)
+
+    bid = leader.bid(at=AT)
+
+    assert (bid.is_cut_off, bid.wanted_by) == (False, "")
+
+
 def test_a_released_lease_may_be_taken_at_once():
     former, candidate = election("former"), election()
     former.see(held_by("former"), now=0)

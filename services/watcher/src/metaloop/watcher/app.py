@@ -30,6 +30,7 @@ from metaloop.watcher.health import HealthWriter
 from metaloop.watcher.interests import Interests
 from metaloop.watcher.leader import Leader
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
+from metaloop.watcher.reach import Reach
 from metaloop.watcher.release import Pace, Releaser
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
@@ -212,12 +213,15 @@ def _leading(reign: Reign, kube: KubeClient, bus: Bus, *, settings: WatcherSetti
     leader = Leader(kube, election, namespace=settings.lease_namespace, name=f"metaloop-watcher-{share}")
     leader.on_resigned = partial(bus.publish, resigned_subject(share), b"")
     reign.leads = leader.leads
+    reach = Reach(bus, patience_seconds=settings.leader_lease_seconds)
+    leader.is_cut_off = reach.is_cut_off
 
     async def look(_: Message) -> None:
         leader.wake()
 
     async def lead() -> None:
-        async with bus.listening(resigned_subject(share), look):
+        async with bus.listening(resigned_subject(share), look), asyncio.TaskGroup() as tasks:
+            tasks.create_task(reach.run(), name="reach")
             await leader.run(reign.run)
 
     return lead

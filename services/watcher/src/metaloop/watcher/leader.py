@@ -27,6 +27,8 @@ Herald: TypeAlias = Callable[[], Awaitable[object]]
 """Tells the other candidates that the Lease is free."""
 
 _RESIGN_SECONDS = 1.0
+_CUT_OFF = "metaloop.dev/cut-off"
+_WANTED_BY = "metaloop.dev/wanted-by"
 
 
 def now_awake_or_asleep() -> float:
@@ -45,6 +47,8 @@ class Leader:
         self._wakened = asyncio.Event()
         self.on_resigned: Herald = _nobody_waits
         """What is done once the Lease is given back."""
+        self.is_cut_off: Callable[[], bool] = _never
+        """Whether we have been out of reach of those whom we would lead for longer than the lease."""
 
     def wake(self) -> None:
         """Look at the Lease now, if it isn't ours: there is reason to think that it is free."""
@@ -62,6 +66,7 @@ class Leader:
                 log.info("leader.won", lease=self._name)
                 await self._lead(reign)
                 log.warning("leader.lost", lease=self._name)
+                await self._resign()
         finally:
             await self._resign()
 
@@ -69,8 +74,7 @@ class Leader:
         while True:
             try:
                 self._election.see(await self._read(), now=now_awake_or_asleep())
-                if self._election.may_take(now_awake_or_asleep()):
-                    await self._bid()
+                if await self._may_begin():
                     return
             except (AlreadyExists, Conflict):
                 pass  # somebody was faster
@@ -80,6 +84,18 @@ class Leader:
                 async with asyncio.timeout(self._election.retry_seconds / 2):
                     await self._wakened.wait()
             self._wakened.clear()
+
+    async def _may_begin(self) -> bool:
+        """Whether we have the Lease, which who is cut off leaves to others; a holder that is cut off is asked for it."""
+        if self.is_cut_off():
+            return False
+        if self._election.may_take(now_awake_or_asleep()):
+            await self._bid()
+            return True
+        if self._election.may_ask:
+            self._election.see(await self._write(self._election.request()), now=now_awake_or_asleep())
+            log.info("leader.asked", lease=self._name)
+        return False
 
     async def _lead(self, reign: Reign) -> None:
         try:
@@ -91,12 +107,12 @@ class Leader:
             pass  # the reign noticed before we did
 
     async def _keep(self) -> None:
-        """Renew the Lease for as long as that works in time; return when it is ours no more."""
+        """Renew the Lease for as long as that works in time; return when it is ours no more, or somebody should have it who can do more with it."""
         while self.leads():
             await asyncio.sleep(min(self._election.retry_seconds, self._election.seconds_left(now_awake_or_asleep())))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._election.seconds_left(now_awake_or_asleep())):
-                    if not await self._renew():
+                    if not await self._renew() or (self._election.record.wanted_by and self.is_cut_off()):
                         return
 
     async def _renew(self) -> bool:
@@ -119,7 +135,7 @@ class Leader:
 
     async def _bid(self) -> None:
         sent = now_awake_or_asleep()
-        written = await self._write(self._election.bid(at=_wall_clock()))
+        written = await self._write(self._election.bid(at=_wall_clock(), is_cut_off=self.is_cut_off()))
         self._election.won(written, sent=sent, now=now_awake_or_asleep())
 
     async def _resign(self) -> None:
@@ -150,12 +166,16 @@ async def _nobody_waits() -> None:
     """Where nobody listens, the others look at the Lease now and then."""
 
 
+def _never() -> bool:
+    return False
+
+
 async def _until_cancelled(reign: Reign) -> None:
     await reign()
 
 
 def _record(lease: JsonObject) -> LeaseRecord:
-    spec = unstructured.child_object(lease, "spec")
+    spec, annotations = unstructured.child_object(lease, "spec"), unstructured.annotations(lease)
     return LeaseRecord(
         holder=unstructured.text(spec, "holderIdentity"),
         duration_seconds=unstructured.integer(spec, "leaseDurationSeconds"),
@@ -163,6 +183,8 @@ def _record(lease: JsonObject) -> LeaseRecord:
         renewed=unstructured.text(spec, "renewTime"),
         transitions=unstructured.integer(spec, "leaseTransitions"),
         resource_version=unstructured.resource_version(lease),
+        is_cut_off=_CUT_OFF in annotations,
+        wanted_by=annotations.get(_WANTED_BY, ""),
     )
 
 
@@ -170,6 +192,8 @@ def _lease(record: LeaseRecord, *, namespace: str, name: str) -> JsonObject:
     metadata: JsonObject = {"namespace": namespace, "name": name}
     if record.resource_version:
         metadata["resourceVersion"] = record.resource_version
+    if record.is_cut_off:
+        metadata["annotations"] = {_CUT_OFF: "true", **({_WANTED_BY: record.wanted_by} if record.wanted_by else {})}
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,

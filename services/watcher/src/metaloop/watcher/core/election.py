@@ -5,9 +5,11 @@
 - What lies between outlasts a leader's last words: who asked it doesn't listen any more when another begins.
 - No two clocks are compared: `now` is always this process's own, and one that goes on while the process or the machine sleeps.
 - A leader that was asleep finds its right run out before it acts again, since it asks each time before it speaks.
+- A leader that doesn't reach NATS, where its workers are, says so with each renewal. One who does reach it asks for the Lease, and only then is it given back:
+  where NATS is away for all, nobody changes places.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _OWN_SHARE = 2 / 3
 """How much of the lease its holder counts on at most; the rest lies between its end and anybody else's beginning."""
@@ -30,6 +32,10 @@ class LeaseRecord:
     renewed: str = ""
     transitions: int = 0
     resource_version: str = ""
+    is_cut_off: bool = False
+    """Whether its holder hasn't reached NATS for longer than the lease."""
+    wanted_by: str = ""
+    """Who reaches NATS, and asked a holder that doesn't to give way."""
 
 
 class Election:
@@ -56,7 +62,7 @@ class Election:
 
     def see(self, record: LeaseRecord, *, now: float) -> None:
         """The Lease is like this."""
-        if record != self.record:
+        if record != self.record and not _only_asks(record, self.record):
             self._seen_at = now
         self.record = record
 
@@ -65,7 +71,7 @@ class Election:
         holder = self.record.holder
         return not holder or holder == self.identity or now >= self._seen_at + self.record.duration_seconds
 
-    def bid(self, *, at: str) -> LeaseRecord:
+    def bid(self, *, at: str, is_cut_off: bool = False) -> LeaseRecord:
         """What to write to take or keep the Lease; `at` is the time by the wall's clock, for people to read."""
         is_ours = self.record.holder == self.identity
         return LeaseRecord(
@@ -75,7 +81,17 @@ class Election:
             renewed=at,
             transitions=self.record.transitions + (not is_ours and bool(self.record.resource_version)),
             resource_version=self.record.resource_version,
+            is_cut_off=is_cut_off,
         )
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the Lease is worth asking for: its holder is cut off, and nobody has asked yet."""
+        return self.record.is_cut_off and not self.record.wanted_by and self.record.holder != self.identity
+
+    def request(self) -> LeaseRecord:
+        """What to write to ask for the Lease; that is no renewal."""
+        return replace(self.record, wanted_by=self.identity)
 
     def won(self, record: LeaseRecord, *, sent: float, now: float) -> None:
         """The bid that was sent at `sent` was accepted as `record`."""
@@ -100,3 +116,7 @@ class Election:
             transitions=self.record.transitions,
             resource_version=self.record.resource_version,
         )
+
+
+def _only_asks(record: LeaseRecord, before: LeaseRecord) -> bool:
+    return bool(record.wanted_by) and replace(record, resource_version=before.resource_version, wanted_by=before.wanted_by) == before
