@@ -135,6 +135,22 @@ async def test_where_all_are_cut_off_nobody_changes_places(kube: KubeClient, nam
             assert second.election.record.transitions == 0
 
 
+async def test_a_lease_that_makes_no_sense_for_a_moment_costs_nobody_the_leadership(kube: KubeClient, proxy: ApiProxy, namespace: str):
+    first, second = Candidate(kube, namespace, "a"), Candidate(kube, namespace, "b")
+    async with running(first):
+        await eventually(lambda: first.reigns)
+        async with running(second):
+            asked = len(proxy.asked)
+            proxy.forgeries["/leases"] = b"<html>"
+            await eventually(lambda: {each.method for each in proxy.asked[asked:]} >= {"GET", "PUT"})
+            proxy.forgeries.clear()
+            renewed = first.election.record.renewed
+            await eventually(lambda: first.election.record.renewed != renewed)
+
+            assert first.reigns
+            assert not second.reigns
+
+
 async def test_a_lease_that_is_deleted_is_made_anew_by_its_leader(kube: KubeClient, cluster: Cluster, namespace: str):
     candidate = Candidate(kube, namespace, "a")
     async with running(candidate):

@@ -262,6 +262,26 @@ async def test_a_resource_that_we_may_not_see_is_the_problem_of_its_controllers_
     await scene.cluster.delete(COMPOSITES, "", f"{scene.name}-2")
 
 
+@pytest.mark.parametrize("nonsense", [b"<html>come back later</html>", b"{}", b"[]", b'{"kind":"Status","status":"Failure"}'])
+async def test_an_api_server_that_talks_nonsense_for_a_while_is_one_that_is_away(scene: Scene, proxy: ApiProxy, nonsense: bytes):
+    await scene.install_served()
+    await scene.create_parent("p")
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    served = dict(scene.watcher.served.resources)
+
+    proxy.forgeries["/"] = nonsense
+    asked = len(proxy.asked)
+    proxy.break_watches(WatchFault.CUT)
+    scene.watcher.served._may_differ.set()
+    await eventually(lambda: sum(each.path == "/api" for each in proxy.asked[asked:]) >= 2)
+    proxy.forgeries.clear()
+
+    await scene.create_parent("q")
+    await scene.marked("q", f"{scene.parents.kind} {scene.namespace}/q added")
+    assert dict(scene.watcher.served.resources) == served
+    assert (scene.namespace, "p") in scene.watcher.watches.caches[scene.parents.id].objects
+
+
 async def test_a_watch_that_is_broken_restarts_nothing(scene: Scene, proxy: ApiProxy):
     await scene.install_served()
     await scene.create_parent("p")

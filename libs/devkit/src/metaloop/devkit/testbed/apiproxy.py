@@ -79,6 +79,8 @@ class ApiProxy:
         self._at_once = 0
         self.refusals: dict[str, int] = {}
         """The status that is answered to every request whose path holds a key."""
+        self.forgeries: dict[str, bytes] = {}
+        """The body that is answered, as a success, to every request whose path holds a key."""
         self.streams_lists = True
         """Off, it is a server that knows no streaming lists."""
         self.kubeconfig_path = Path()
@@ -155,6 +157,9 @@ class ApiProxy:
     async def _pass_on(self, asked: Asked, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         await self._flows.wait()
+        forged = next((body for part, body in self.forgeries.items() if part in request.path), None)
+        if forged is not None:
+            return web.Response(body=forged)
         code = next((code for part, code in self.refusals.items() if part in request.path), 0)
         if "sendInitialEvents" in request.query and not self.streams_lists:
             code = 422
