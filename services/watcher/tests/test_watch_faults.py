@@ -228,6 +228,43 @@ async def test_nonsense_harms_no_object_and_ends_no_watch_for_long(
         assert watched.lists() == 1
 
 
+ERROR = '{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":"%s","message":"a bad day"}}'
+
+
+@pytest.mark.parametrize("status", [(500, "InternalError"), (504, "Timeout"), (429, "TooManyRequests"), (410, "Gone"), (403, "Forbidden")])
+async def test_an_error_in_the_middle_of_a_watch_ends_it_for_a_moment(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, status: tuple[int, str]
+):
+    """Whoever says that a version is too old, or that we may not watch, is asked for a new list."""
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+
+        proxy.slip_in((ERROR % status).encode() + b"\n", of="configmaps")
+        await change(cluster, namespace, "a", "1")
+
+        await watched.until({"a": "1"}, within_seconds=2)
+        assert watched.lists() == (2 if status[0] in {410, 403} else 1)
+
+
+@pytest.mark.parametrize("streams_lists", [True, False])
+async def test_objects_as_large_as_they_get_are_seen(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, streams_lists: bool
+):
+    proxy.streams_lists = streams_lists
+    large = "\u00e9" * 500_000
+    for name in ("a", "b", "c"):
+        await put(cluster, namespace, name, large)
+    async with watching(kube, proxy, namespace) as watched:
+        assert watched.texts() == {"a": large, "b": large, "c": large}
+
+        await change(cluster, namespace, "b", large[1:])
+        proxy.break_watches(WatchFault.CUT_WITHIN_A_LINE, of="configmaps")
+        await change(cluster, namespace, "c", large[2:])
+
+        await watched.until({"a": large, "b": large[1:], "c": large[2:]})
+
+
 async def test_the_api_server_may_be_killed_and_come_back(kube: KubeClient, proxy: ApiProxy, plane: ControlPlane, namespace: str):
     async with watching(kube, proxy, namespace) as watched, Cluster.connect(plane) as before:
         await put(before, namespace, "a", "0")

@@ -101,6 +101,7 @@ class ApiProxy:
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=_LINE_BYTES,
             auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding",),  # whether to compress is for those to say whose requests are passed on
         ) as upstream:
             proxy = ApiProxy(upstream)
             app = web.Application(client_max_size=_LINE_BYTES)
