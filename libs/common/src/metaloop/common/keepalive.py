@@ -11,6 +11,8 @@ class Patience:
     idle_seconds: int
     interval_seconds: int
     probes: int
+    unacknowledged_seconds: int = 0
+    """How long the kernel waits for the peer to acknowledge what we sent, which ends before any probe; 0 leaves it to the kernel: a quarter of an hour."""
 
 
 def keep_alive(connection: socket.socket, patience: Patience) -> None:
@@ -20,3 +22,5 @@ def keep_alive(connection: socket.socket, patience: Patience) -> None:
     for option, value in options.items():
         if hasattr(socket, option):  # not every system has all of them
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if patience.unacknowledged_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience.unacknowledged_seconds)

@@ -19,11 +19,8 @@ from metaloop.hookgateway.steps import Steps, current_steps
 NAMES_LIVE_SECONDS: Final = 2
 """How long a resolved name is used again: long enough for one look-up to serve a burst of connections, short enough to follow a Service."""
 
-WEBHOOKS_PATIENCE: Final = Patience(idle_seconds=5, interval_seconds=2, probes=3)
-"""For a webhook whose node vanished while it thought, and for idle connections to it."""
-
-UNACKNOWLEDGED_MILLISECONDS: Final = 5000
-"""How long the kernel waits for a peer to acknowledge what we sent: a node that vanished says nothing, and is noticed by this."""
+WEBHOOKS_PATIENCE: Final = Patience(idle_seconds=5, interval_seconds=2, probes=3, unacknowledged_seconds=5)
+"""For a webhook whose node vanished while it thought, for idle connections to it, and for a request that nobody is there to take."""
 
 
 class AddressRefused(PermissionError):
@@ -80,7 +77,5 @@ def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: Ad
         raise AddressRefused("the operator's address policy denies it")
     opened = socket.socket(family=family, type=kind, proto=protocol)
     keep_alive(opened, WEBHOOKS_PATIENCE)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS)
     current_knock.get().begin(opened)
     return opened

@@ -14,8 +14,8 @@ from metaloop.common.keepalive import Patience, keep_alive
 IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
 """What may be sent once more where a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
 
-_PATIENCE: Final = Patience(idle_seconds=15, interval_seconds=5, probes=3)
-"""A machine that vanished is noticed within half a minute, though a call says nothing while a webhook thinks."""
+_PATIENCE: Final = Patience(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
+"""A machine that vanished is noticed within half a minute, though a call says nothing while a webhook thinks; by who sends it a request, in seconds."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*")
