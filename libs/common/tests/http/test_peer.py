@@ -2,9 +2,10 @@
 
 import asyncio
 import re
+import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -279,6 +280,32 @@ async def test_a_server_that_is_not_there_is_named():
 async def test_a_name_that_does_not_resolve_is_named():
     with pytest.raises(NoConnection, match=r"nowhere\.invalid"):
         await Peer("http://nowhere.invalid").ask("GET", "/", b"")
+
+
+async def test_an_address_where_nobody_answers_does_not_keep_us_from_the_next(monkeypatch: pytest.MonkeyPatch):
+    """As with two machines behind one name of which one is off, or a name with an IPv6 address on a network without."""
+    async with serving(OK) as server:
+        port = int(server.url.rpartition(":")[2])
+
+        async def found(*_: object, **__: object) -> list[tuple[object, ...]]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)) for host in ("127.0.0.2", "127.0.0.1")]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", found)
+        with silent_listener("127.0.0.2", port), closing(Peer(f"http://two.invalid:{port}", connect_seconds=2)) as peer:
+            assert (await peer.ask("GET", "/", b"")).body == b"hi"
+
+
+@contextmanager
+def silent_listener(host: str, port: int) -> Iterator[None]:
+    """Somebody who takes no connection any more: the queue is full, and what comes is dropped."""
+    with socket.socket() as listening, ExitStack() as filling:
+        listening.bind((host, port))
+        listening.listen(0)
+        for _ in range(4):
+            waiting = filling.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield
 
 
 async def test_a_server_that_does_not_shake_hands_is_given_up():

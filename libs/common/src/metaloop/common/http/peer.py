@@ -2,10 +2,13 @@
 
 import asyncio
 import re
+import socket
 import ssl
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
+
+from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
 from metaloop.common.http.connection import Connection, Unheard
@@ -16,6 +19,9 @@ IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
 
 _PATIENCE: Final = Patience(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
 """A machine that vanished is noticed within half a minute, though a call says nothing while a webhook thinks; by who sends it a request, in seconds."""
+
+_NEXT_ADDRESS_SECONDS: Final = 0.25
+"""How long the first of a name's addresses is waited for before the next is tried beside it (RFC 8305)."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*")
@@ -104,8 +110,10 @@ class Peer:
         server_hostname = self._server_hostname if self._tls else None
         try:
             async with asyncio.timeout(self._connect_seconds):
+                addresses = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                opened = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS)
                 transport, connection = await loop.create_connection(
-                    Connection, self._host, self._port, ssl=self._tls, server_hostname=server_hostname
+                    Connection, sock=opened, ssl=self._tls, server_hostname=server_hostname
                 )
         except TimeoutError as late:
             raise NoConnection(f"no connection to {self._authority} within {self._connect_seconds:g} s") from late
