@@ -113,13 +113,19 @@ async def install_parent(cluster: Cluster, resource: ResourceInfo) -> None:
 
 
 async def install(cluster: Cluster, manifest: JsonObject) -> None:
-    """The kind of a CRD manifest is served; one that is there already stays as it is."""
+    """The kind of a CRD manifest is served; one that is there already, and not on its way out, stays as it is."""
+    await eventually(lambda: _created(cluster, manifest), within_seconds=30)
+    await eventually(lambda: _established(cluster, unstructured.name(manifest)), within_seconds=30)
+
+
+async def _created(cluster: Cluster, manifest: JsonObject) -> None:
     try:
         await cluster.create(CRDS, manifest)
     except ApiRefused as refusal:
         if refusal.code != _ALREADY_EXISTS:
             raise
-    await eventually(lambda: _established(cluster, unstructured.name(manifest)), within_seconds=30)
+        found = await cluster.find(CRDS, "", unstructured.name(manifest))
+        expect(found is not None and not unstructured.is_deleting(found), f"{unstructured.name(manifest)} of before is still going")
 
 
 async def _established(cluster: Cluster, name: str) -> None:
