@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from math import isinf
 from time import monotonic
 
 from metaloop.common.telemetry import fields, get_logger
@@ -56,5 +57,6 @@ class Places:
         out, before = self._crowd.out, self._crowd.bound
         is_crowded = self._crowd.untaken(since=since, now=monotonic())
         if self._crowd.bound < before:
-            log.warning("endpoint.crowded", **{fields.ENDPOINT: self._endpoint.label, "calls": out, "now": int(self._crowd.bound)})
+            say = log.warning if isinf(before) else log.debug
+            say("endpoint.crowded", **{fields.ENDPOINT: self._endpoint.label, "calls": out, "now": int(self._crowd.bound)})
         return is_crowded
