@@ -82,3 +82,29 @@ async def test_calls_that_are_taken_and_slow_are_waited_for_all_at_once():
 
     assert verdicts == [OK] * CALLS
     assert arrived == CALLS
+
+
+async def test_a_server_that_was_surprised_by_a_burst_has_all_of_it_though_it_answers_none_before():
+    """Its backlog was full for a moment, and it takes as many calls as there are."""
+    arrived = 0
+    all_arrived = asyncio.Event()
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal arrived
+        await reader.readuntil(b"{}")
+        arrived += 1
+        if arrived == CALLS:
+            all_arrived.set()
+        await all_arrived.wait()
+        writer.write(response(connection="close"))
+        writer.close()
+
+    with socket.create_server(("127.0.0.1", 0), backlog=20) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        async with asking() as gateway:
+            asked = asyncio.gather(*(gateway.ask({"url": url, "timeout": "30s"}) for _ in range(CALLS)))
+            await asyncio.sleep(PATIENCE_SECONDS / 2)
+            async with await asyncio.start_server(late, sock=listening, backlog=20):
+                verdicts = await asked
+
+    assert verdicts == [OK] * CALLS

@@ -5,24 +5,24 @@ from math import inf
 from metaloop.hookgateway.core.crowd import FEW, Crowd
 
 
-def crowded(*, out: int = 100) -> Crowd:
-    """So many calls were out, of which one has knocked in vain since 0, while others were taken."""
-    crowd = Crowd(out=out)
+def crowded(*, knocking: int = 100) -> Crowd:
+    """So many calls knocked, of which one has in vain since 0, while another was taken."""
+    crowd = Crowd(knocking=knocking)
     crowd.taken(now=0.1)
     assert crowd.untaken(since=0.0, now=0.7)
     return crowd
 
 
-def answered_when_full(crowd: Crowd, times: int) -> None:
+def taken_when_full(crowd: Crowd, times: int) -> None:
     for _ in range(times):
-        crowd.out = int(min(crowd.bound, 100_000))
-        crowd.answered(now=1.0)
+        crowd.knocking = int(min(crowd.bound, 100_000))
+        crowd.taken(now=1.0)
 
 
 def test_there_is_no_bound_while_all_calls_are_taken():
-    crowd = Crowd(out=100_000)
+    crowd = Crowd(knocking=100_000)
 
-    crowd.answered(now=1.0)
+    crowd.taken(now=1.0)
 
     assert crowd.has_room
 
@@ -31,14 +31,14 @@ def test_a_call_that_is_not_taken_while_others_are_leaves_places_for_a_few():
     crowd = crowded()
 
     assert crowd.bound == FEW
-    crowd.out = 4
+    crowd.knocking = 4
     assert crowd.has_room
-    crowd.out = 5
+    crowd.knocking = 5
     assert not crowd.has_room
 
 
 def test_an_endpoint_that_takes_nobodys_call_is_down_and_not_crowded():
-    crowd = Crowd(out=100)
+    crowd = Crowd(knocking=100)
     crowd.taken(now=0.1)
 
     assert not crowd.untaken(since=0.2, now=0.9)
@@ -47,7 +47,7 @@ def test_an_endpoint_that_takes_nobodys_call_is_down_and_not_crowded():
 
 def test_all_calls_of_one_burst_come_back_and_count_once():
     crowd = crowded()
-    answered_when_full(crowd, 3)
+    taken_when_full(crowd, 3)
 
     assert crowd.untaken(since=0.0, now=0.8)
 
@@ -55,28 +55,28 @@ def test_all_calls_of_one_burst_come_back_and_count_once():
 
 
 def test_the_bound_doubles_with_each_round_up_to_half_of_what_was_too_much_and_rises_slowly_then():
-    crowd = crowded(out=100)
+    crowd = crowded(knocking=100)
 
-    answered_when_full(crowd, 45)
+    taken_when_full(crowd, 45)
     assert crowd.bound == 50
 
-    answered_when_full(crowd, 4 * 50)
+    taken_when_full(crowd, 4 * 50)
     assert 50.9 < crowd.bound < 51.1
 
 
 def test_the_bound_stays_while_nobody_needs_another():
     crowd = crowded()
-    crowd.out = 2
+    crowd.knocking = 2
 
-    crowd.answered(now=1.0)
+    crowd.taken(now=1.0)
 
     assert crowd.bound == FEW
 
 
 def test_a_bound_that_is_high_enough_for_everybody_is_none_any_more():
-    crowd = crowded(out=4000)
+    crowd = crowded(knocking=4000)
 
-    answered_when_full(crowd, 1000)
+    taken_when_full(crowd, 1000)
 
     assert crowd.bound == inf
 
@@ -88,5 +88,5 @@ def test_a_bound_is_never_lower_than_a_few():
         crowd.untaken(since=second, now=second + 0.7)
 
     assert crowd.bound == FEW
-    answered_when_full(crowd, 1)
+    taken_when_full(crowd, 1)
     assert FEW < crowd.bound < FEW + 1

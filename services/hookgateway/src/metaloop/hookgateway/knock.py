@@ -22,34 +22,43 @@ _BYTES_OF_SYN: Final = 1
 
 
 class Knock:
-    """One call at the door: its time is cut short where others are let in and it is not."""
+    """One call at the door, where it has a place until it is taken: its time is cut short where others are let in and it is not."""
 
     def __init__(self, places: Places, limit: asyncio.Timeout) -> None:
         self._places = places
-        self._limit = limit
+        self.limit = limit
         self._began_at = monotonic()
         self._sockets: list[socket.socket] = []
         self._look: asyncio.TimerHandle | None = None
+        self._is_inside = False
         self.was_in_vain = False
         """Whether the limit was cut short since the endpoint takes fewer calls at once."""
+        if places.are_bounded:
+            self._look_later()
 
     def begin(self, opened: socket.socket) -> None:
-        """A connection is about to be made."""
+        """A connection is about to be made, as no idle one is there."""
         self._sockets.append(opened)
         if self._look is None:
-            self._look = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look_after)
+            self._look_later()
 
-    def end(self) -> None:
+    def end(self, *, was_answered: bool) -> None:
         """The call is over."""
         if self._look is not None:
             self._look.cancel()
+        if not self._is_inside:
+            self._places.leave(was_taken=was_answered)
+
+    def _look_later(self) -> None:
+        self._look = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look_after)
 
     def _look_after(self) -> None:
-        if not all(_is_untaken(opened) for opened in self._sockets):
-            self._places.taken()
+        if not self._sockets or not all(_is_untaken(opened) for opened in self._sockets):
+            self._is_inside = True
+            self._places.leave(was_taken=True)
         elif self._places.are_fewer(since=self._began_at):
             self.was_in_vain = True
-            self._limit.reschedule(asyncio.get_running_loop().time())
+            self.limit.reschedule(asyncio.get_running_loop().time())
 
 
 current_knock: ContextVar[Knock] = ContextVar("current_knock")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from math import isinf
+from math import inf, isinf
 from time import monotonic
 
 from metaloop.common.telemetry import fields, get_logger
@@ -13,17 +13,22 @@ log = get_logger()
 
 
 class Places:
-    """The places of one endpoint, first come, first served. There are as many as anybody wants, unless the endpoint takes fewer calls at once."""
+    """The places before one endpoint's door, first come, first served. There are as many as anybody wants, unless it takes fewer calls at once."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._crowd = Crowd()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def are_bounded(self) -> bool:
+        """Whether somebody may have to wait for a place."""
+        return self._crowd.bound < inf
+
     async def enter(self) -> bool:
         """Return when there is a place, which `leave` gives back; whether it was waited for."""
         if self._crowd.has_room and not self._waiting:
-            self._crowd.out += 1
+            self._crowd.knocking += 1
             return False
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
@@ -31,32 +36,26 @@ class Places:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self.leave()
+                self.leave(was_taken=False)
             raise
         return True
 
-    def leave(self) -> None:
-        """A place is free."""
-        self._crowd.out -= 1
+    def leave(self, *, was_taken: bool) -> None:
+        """A place is free: its call was taken by the endpoint, or is over."""
+        if was_taken:
+            self._crowd.taken(now=monotonic())
+        self._crowd.knocking -= 1
         while self._waiting and self._crowd.has_room:
             place = self._waiting.popleft()
             if not place.done():
-                self._crowd.out += 1
+                self._crowd.knocking += 1
                 place.set_result(None)
-
-    def taken(self) -> None:
-        """The endpoint took what a call sent."""
-        self._crowd.taken(now=monotonic())
-
-    def answered(self) -> None:
-        """The endpoint answered a call."""
-        self._crowd.answered(now=monotonic())
 
     def are_fewer(self, *, since: float) -> bool:
         """Whether a call that knocks in vain since then should come back, as the endpoint takes others: there are fewer places now."""
-        out, before = self._crowd.out, self._crowd.bound
+        calls, before = self._crowd.knocking, self._crowd.bound
         is_crowded = self._crowd.untaken(since=since, now=monotonic())
         if self._crowd.bound < before:
             say = log.warning if isinf(before) else log.debug
-            say("endpoint.crowded", **{fields.ENDPOINT: self._endpoint.label, "calls": out, "now": int(self._crowd.bound)})
+            say("endpoint.crowded", **{fields.ENDPOINT: self._endpoint.label, "calls": calls, "now": int(self._crowd.bound)})
         return is_crowded

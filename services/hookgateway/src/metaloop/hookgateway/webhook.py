@@ -21,7 +21,7 @@ from metaloop.hookgateway.places import Places
 from metaloop.hookgateway.pool import Pool
 from metaloop.hookgateway.steps import PLACE_FOUND, current_steps
 
-_KNOCKS: Final = 5
+_KNOCKS: Final = 20
 """How often a call comes back to an endpoint that takes others' calls."""
 
 
@@ -77,28 +77,26 @@ class Webhook:
         """The answer, asked for once there is a place; the timeout begins then. Raises NotTaken where the endpoint takes fewer calls at once."""
         if await self._places.enter():
             current_steps.get().mark(PLACE_FOUND)
+        knock = Knock(self._places, asyncio.timeout(timeout_seconds))
+        current_knock.set(knock)
+        was_answered = False
         try:
             with self._circuit.passage() as passage:
-                answer = await self._send_in_time(request, credentials, timeout_seconds)
+                answer = await self._send_in_time(request, credentials, timeout_seconds, knock)
                 passage.answered(answer.status)
-            self._places.answered()
+            was_answered = True
             return answer
         finally:
-            self._places.leave()
+            knock.end(was_answered=was_answered)
 
-    async def _send_in_time(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
-        limit = asyncio.timeout(timeout_seconds)
-        knock = Knock(self._places, limit)
-        current_knock.set(knock)
+    async def _send_in_time(self, request: Request, credentials: Credentials, timeout_seconds: float, knock: Knock) -> Answer:
         try:
-            async with limit:
+            async with knock.limit:
                 return await self._send(request, credentials)
         except TimeoutError as error:
             if knock.was_in_vain:
                 raise NotTaken(f"{self.endpoint.address} takes fewer calls at once than it is sent") from error
             raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
-        finally:
-            knock.end()
 
     async def _send(self, request: Request, credentials: Credentials) -> Answer:
         """The answer, after a second try if the first one met a connection that was dead already.
