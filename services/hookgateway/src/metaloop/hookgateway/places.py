@@ -1,11 +1,11 @@
 """Who may call an endpoint now, and who waits until fewer do."""
 
-import asyncio
-from collections import deque
+from functools import partial
 from math import inf, isinf
 from time import monotonic
 
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import Line
 from metaloop.hookgateway.core.crowd import Crowd
 from metaloop.hookgateway.core.endpoint import Endpoint
 
@@ -18,7 +18,7 @@ class Places:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._crowd = Crowd()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
 
     @property
     def are_bounded(self) -> bool:
@@ -30,14 +30,7 @@ class Places:
         if self._crowd.has_room and not self._waiting:
             self._crowd.knocking += 1
             return False
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.leave(was_taken=False)
-            raise
+        await self._waiting.place(returned=partial(self.leave, was_taken=False))
         return True
 
     def leave(self, *, was_taken: bool) -> None:
@@ -45,11 +38,8 @@ class Places:
         if was_taken:
             self._crowd.taken(now=monotonic())
         self._crowd.knocking -= 1
-        while self._waiting and self._crowd.has_room:
-            place = self._waiting.popleft()
-            if not place.done():
-                self._crowd.knocking += 1
-                place.set_result(None)
+        while self._crowd.has_room and self._waiting.give():
+            self._crowd.knocking += 1
 
     def are_fewer(self, *, since: float) -> bool:
         """Whether a call that knocks in vain since then should come back, as the endpoint takes others: there are fewer places now."""

@@ -11,6 +11,7 @@ from metaloop.common.bus.pull import Delivery
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import is_set_within
 from metaloop.reconciler.lease import Clock, LeaseGuard
 
 log = get_logger()
@@ -74,13 +75,8 @@ class Holdings:
             while True:
                 worked = await self._renew_all()
                 pause = self._ack_wait_seconds / _RENEWALS_PER_ACK_WAIT if worked else _AGAIN_SECONDS
-                try:
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
-                except TimeoutError:
-                    continue
-                finally:
-                    self._wake.clear()
+                await is_set_within(self._wake, pause)
+                self._wake.clear()
 
     async def _renew_all(self) -> bool:
         """Whether every watcher answered."""

@@ -14,6 +14,7 @@ from metaloop.common.kube.errors import AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import is_set_within
 from metaloop.watcher.core.election import Election, LeaseRecord
 from metaloop.watcher.errors import NotLeading
 
@@ -80,9 +81,7 @@ class Leader:
                 pass  # somebody was faster
             except MetaloopError as error:
                 log.warning("leader.unknown", **{fields.ERROR: str(error)})
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._election.retry_seconds / 2):
-                    await self._wakened.wait()
+            await is_set_within(self._wakened, self._election.retry_seconds / 2)
             self._wakened.clear()
 
     async def _may_begin(self) -> bool:

@@ -27,6 +27,7 @@ from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.common.waiting import is_set_within
 from metaloop.watcher.core.catchup import CatchUp
 from metaloop.watcher.core.record import version_number
 from metaloop.watcher.core.resume import Ending, Patience
@@ -51,7 +52,6 @@ _EVERYDAY_SECONDS = 1.0
 """So long may nothing be heard of a resource before that is told. An edited CRD ends its watches and turns everybody away for two tenths of a
 second; and a resource is listed by discovery, or its CRD established, a moment before it is served."""
 _MOST_UNREADABLE = 64
-_NO_LIST = ""
 _LONGEST_RETRY_AFTER_SECONDS = 60.0
 _CHECK_AGAIN_SECONDS = 5.0
 
@@ -359,13 +359,8 @@ class Reflector:
 
     async def _wait(self, seconds: float) -> None:
         self._wakened.clear()
-        if seconds <= 0:
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wakened.wait()
-        except TimeoutError:
-            return
+        if seconds > 0:
+            await is_set_within(self._wakened, seconds)
 
     def _tell(self, problem: str, *, is_refused: bool = False) -> None:
         if problem != self.problem:
@@ -387,11 +382,11 @@ def _ending_of(error: Exception) -> Ending:
 
 def _items(page: JsonObject) -> list[JsonValue]:
     """The items of a list, which is written as null where there are none. Raises Unreadable for what is no list: everything would be gone then."""
-    items = page.get("items", _NO_LIST)
-    if items is None:
-        return []
+    items = page.get("items")
     if is_array(items):
         return items
+    if items is None and "items" in page:
+        return []
     raise Unreadable(f"what came is no list: {', '.join(list(page)[:10])}")
 
 

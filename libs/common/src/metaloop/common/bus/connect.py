@@ -21,6 +21,7 @@ from nats.errors import Error as NatsError
 
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import is_set_within
 
 log = get_logger()
 
@@ -175,11 +176,7 @@ class Bus:
         self._is_closed.set()
 
     async def _closes_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._is_closed.wait()
-        except TimeoutError:
-            return False
+        return await is_set_within(self._is_closed, seconds)
 
     async def _echoes(self, subject: str, heard: asyncio.Event) -> bool:
         if not self.is_connected:

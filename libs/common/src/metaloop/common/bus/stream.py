@@ -5,7 +5,6 @@ A consumer with explicit acknowledgement hands a message out again when its work
 """
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 
 from metaloop.common.bus.connect import Bus
@@ -13,6 +12,7 @@ from metaloop.common.errors import Unavailable
 from metaloop.common.job import subject_token
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import is_set_within
 
 log = get_logger()
 
@@ -67,9 +67,7 @@ class JobStream:
                 except Unavailable as error:
                     log.warning("bus.stream_unavailable", **{fields.ERROR: str(error)})
                     self._is_back.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(pause):
-                            await self._is_back.wait()
+                    await is_set_within(self._is_back, pause)
                     pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
                 else:
                     return

@@ -7,9 +7,9 @@ settles just below what the server takes.
 A request that was turned away keeps its place while it waits before it is sent again: others would be turned away too.
 """
 
-import asyncio
-from collections import deque
 from typing import Final
+
+from metaloop.common.waiting import Line
 
 LEAST: Final = 2.0
 _ROUNDS: Final = 4.0
@@ -23,7 +23,7 @@ class Pace:
         self._most = float(most)
         self._bound = float(most)
         self._out = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
 
     @property
     def bound(self) -> int:
@@ -35,17 +35,7 @@ class Pace:
         if self._out < self.bound and not self._waiting:
             self._out += 1
             return
-        place = asyncio.get_running_loop().create_future()
-        if again:
-            self._waiting.appendleft(place)
-        else:
-            self._waiting.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.leave()
-            raise
+        await self._waiting.place(returned=self.leave, is_first=again)
 
     def taken(self) -> None:
         """The server did what was asked."""
@@ -59,8 +49,5 @@ class Pace:
     def leave(self) -> None:
         """A place is free."""
         self._out -= 1
-        while self._waiting and self._out < self.bound:
-            place = self._waiting.popleft()
-            if not place.done():
-                self._out += 1
-                place.set_result(None)
+        while self._out < self.bound and self._waiting.give():
+            self._out += 1
