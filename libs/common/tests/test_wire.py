@@ -26,6 +26,7 @@ keys = st.builds(
     st.builds(ResourceId, st.sampled_from(["v1", "apps/v1", "ex.io/v1beta1"]), names),
     st.text(max_size=20),
     names,
+    st.just("") | names,
 )
 CONFIGMAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 
@@ -41,7 +42,7 @@ def test_a_job_survives_the_wire(key: JobKey, reason: str):
 def test_a_subject_is_made_of_plain_tokens(key: JobKey):
     tokens = subject_of(key, "0").split(".")
 
-    assert len(tokens) == 8  # metaloop.job.<shard> and five of the key
+    assert len(tokens) == (9 if key.part else 8)  # metaloop.job.<shard>, five of the parent, and the part
     assert all(token.isascii() and token.isprintable() and not set(token) & set(" *>") for token in tokens)
 
 
@@ -53,6 +54,18 @@ def test_different_keys_have_different_subjects(one: JobKey, other: JobKey):
 def _empty_is_underscore(one: JobKey, other: JobKey) -> bool:
     """`_` is no valid name in Kubernetes, so it may stand for an empty one."""
     return [part or "_" for part in one.to_wire()] == [part or "_" for part in other.to_wire()]
+
+
+def test_a_key_without_a_part_is_six_strings_on_the_wire():
+    key = JobKey(ControllerId("CompositeController", "c"), CONFIGMAPS.id, "n", "p")
+
+    assert key.to_wire() == ["CompositeController", "c", "v1", "configmaps", "n", "p"]
+
+
+@pytest.mark.parametrize("parts", [["a"] * 5, ["a"] * 8])
+def test_a_key_of_any_other_length_is_refused(parts: list[str]):
+    with pytest.raises(ValueError, match="unpack"):
+        JobKey.from_wire(parts)
 
 
 def test_a_granted_claim_embeds_cached_bytes_unparsed():
@@ -70,6 +83,15 @@ def test_a_granted_claim_embeds_cached_bytes_unparsed():
     assert reply.observation.parent == {"metadata": {"name": "p"}}
     assert reply.observation.children[0].info == CONFIGMAPS
     assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
+
+
+def test_an_observation_says_which_part_was_claimed():
+    observation = CachedObservation(controller=b"{}", parent_resource=CONFIGMAPS, parent=b"{}", children=[], part="uid-1")
+
+    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+
+    assert isinstance(reply, Granted)
+    assert reply.observation.part == "uid-1"
 
 
 def test_what_we_own_of_a_child_travels_beside_it():

@@ -29,29 +29,34 @@ class ControllerId(NamedTuple):
 
 
 class JobKey(NamedTuple):
-    """One parent of one controller: the unit that is queued, leased and synced. `namespace` is empty for cluster-scoped parents.
+    """A unit of work: one parent of one controller, or one part of it. It is what is queued, leased and synced.
 
-    A tuple, since it is looked up in dictionaries several times in each event and sync.
+    `namespace` is empty for cluster-scoped parents. A tuple, since each event and sync looks it up in several dictionaries.
     """
 
     controller: ControllerId
     resource: ResourceId
+    """The parent's resource."""
     namespace: str
     name: str
+    part: str = ""
+    """Which part of the parent's work: an opaque token, empty for the parent itself. Only the controller's kind gives it a meaning."""
 
     def __str__(self) -> str:
         parent = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.controller} {self.resource.resource} {parent}"
+        return f"{self.controller} {self.resource.resource} {parent}{f'#{self.part}' if self.part else ''}"
 
     def to_wire(self) -> list[str]:
-        """Its wire form: the six strings that `from_wire` takes."""
-        return [self.controller.kind, self.controller.name, self.resource.api_version, self.resource.resource, self.namespace, self.name]
+        """The wire form, as `from_wire` takes it: six strings, and the part as the seventh where there is one."""
+        parent = [self.controller.kind, self.controller.name, self.resource.api_version, self.resource.resource, self.namespace, self.name]
+        return [*parent, self.part] if self.part else parent
 
     @classmethod
     def from_wire(cls, parts: list[str]) -> "JobKey":
-        """The key whose `to_wire` was `parts`."""
-        controller_kind, controller_name, api_version, resource, namespace, name = parts
-        return cls(ControllerId(controller_kind, controller_name), ResourceId(api_version, resource), namespace, name)
+        """The key whose `to_wire` was `parts`. Raises ValueError for anything but six or seven strings."""
+        controller_kind, controller_name, api_version, resource, namespace, name, *rest = parts
+        (part,) = rest or [""]
+        return cls(ControllerId(controller_kind, controller_name), ResourceId(api_version, resource), namespace, name, part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +96,9 @@ def subject_token(text: str) -> str:
 
 
 def subject_of(key: JobKey, shard: str) -> str:
-    """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`."""
-    return f"{_subject_prefix(key.controller, key.resource, shard)}{subject_token(key.namespace)}.{subject_token(key.name)}"
+    """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`, and `.<part>` for a part of a parent's work."""
+    parent = f"{_subject_prefix(key.controller, key.resource, shard)}{subject_token(key.namespace)}.{subject_token(key.name)}"
+    return f"{parent}.{subject_token(key.part)}" if key.part else parent
 
 
 @lru_cache(maxsize=1024)

@@ -51,6 +51,8 @@ class Observation:
     revisions: Sequence[JsonObject] = ()
     related: Related | None = None
     """What the interests that the watcher remembers select; None where it remembers none."""
+    part: str = ""
+    """The part of the parent's work that was claimed; empty for the parent itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ class CachedObservation:
     children: Sequence[CachedGroup]
     revisions: Sequence[bytes] = ()
     related: CachedRelated | None = None
+    part: str = ""
 
 
 def granted_to_bytes(observation: CachedObservation, *, lease: str, lease_seconds: float) -> bytes:
@@ -127,6 +130,7 @@ def granted_to_bytes(observation: CachedObservation, *, lease: str, lease_second
             "controller": orjson.Fragment(observation.controller),
             "parentResource": observation.parent_resource.to_json(),
             "parent": orjson.Fragment(observation.parent),
+            "part": observation.part,
             "children": [_group_to_wire(group) for group in observation.children],
             "revisions": [orjson.Fragment(item) for item in observation.revisions],
             "related": _related_to_wire(observation.related) if observation.related is not None else None,
@@ -162,6 +166,7 @@ def _observation(raw: JsonObject) -> Observation:
         controller=raw["controller"],  # type: ignore[arg-type]
         parent_resource=ResourceInfo.from_json(raw["parentResource"]),  # type: ignore[arg-type]
         parent=raw["parent"],  # type: ignore[arg-type]
+        part=str(raw.get("part", "")),
         children=[_group_from_wire(group) for group in raw["children"]],  # type: ignore[union-attr, arg-type]
         revisions=raw["revisions"],  # type: ignore[arg-type]
         related=related_from_wire(raw["related"]) if raw["related"] is not None else None,  # type: ignore[arg-type]

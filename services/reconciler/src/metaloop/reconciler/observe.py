@@ -36,7 +36,7 @@ def key_of(observation: Observation) -> JobKey:
     """The job that an observation belongs to; can be said also of a controller that can't be served."""
     controller = ControllerId(unstructured.kind(observation.controller), unstructured.name(observation.controller))
     parent = observation.parent
-    return JobKey(controller, observation.parent_resource.id, unstructured.namespace(parent), unstructured.name(parent))
+    return JobKey(controller, observation.parent_resource.id, unstructured.namespace(parent), unstructured.name(parent), observation.part)
 
 
 def _groups(controller: Controller, observation: Observation) -> tuple[ChildGroup, ...]:

@@ -130,6 +130,7 @@ class Router:
             children=[self._group(resource, instance, parent) for resource in instance.children],
             revisions=self._revisions(key, instance, parent),
             related=self.interests.observe(key),
+            part=key.part,
         )
 
     def follow(self, request: RelatedRequest) -> CachedRelated:
