@@ -22,15 +22,15 @@ from metaloop.hookgateway.core.verdict import Answer, judge, verdict_of
 from metaloop.hookgateway.credentials import CredentialStore
 from metaloop.hookgateway.errors import ControllerBusy, HookError
 from metaloop.hookgateway.metrics import Metrics
+from metaloop.hookgateway.pacing import Pacer
 from metaloop.hookgateway.steps import Steps, current_steps
-from metaloop.hookgateway.turns import Turns
 from metaloop.hookgateway.webhook import Transport, Webhook
 
 INFLATED_ASIDE_BYTES: Final = 4096
 """A compressed body larger than this is judged in a thread: it may grow a thousandfold, and other calls shall not wait for that."""
 
-BEGUN_AT_ONCE: Final = 8
-"""Calls of one controller that are begun without looking after the others."""
+STARTS_PER_ITERATION: Final = 8
+"""How many calls of one controller start in one iteration of the event loop."""
 
 log = get_logger()
 
@@ -63,15 +63,15 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What one controller has of the gateway."""
+class ControllerLimits:
+    """What bounds the calls of one controller."""
 
-    places: Bulkhead
-    turns: Turns
+    bulkhead: Bulkhead
+    pacer: Pacer
 
 
 class Gateway:
-    """Makes calls, and keeps what outlives them: webhooks with their circuits, remembered answers, each controller's places."""
+    """Makes calls, and keeps what outlives them: webhooks with their circuits, remembered answers, each controller's limits."""
 
     def __init__(self, transport: Transport, *, limits: Limits, cache: EtagCache, credentials: CredentialStore, metrics: Metrics) -> None:
         self._transport = transport
@@ -80,7 +80,7 @@ class Gateway:
         self._credentials = credentials
         self._metrics = metrics
         self._webhooks: dict[Endpoint, Webhook] = {}
-        self._rooms: dict[ControllerId, Room] = {}
+        self._controllers: dict[ControllerId, ControllerLimits] = {}
         """Those of controllers with calls in flight, and no others."""
 
     async def verdict_on(self, call: Call) -> Verdict:
@@ -89,7 +89,7 @@ class Gateway:
         with span(f"hook {target.hook}", traceparent=call.traceparent, attributes=_attributes(target)) as spanned:
             steps, credentials = Steps(spanned), NO_CREDENTIALS
             try:
-                async with self._place_for(target.controller):
+                async with self._admitted(target.controller):
                     credentials = await self._credentials.credentials_of(target.endpoint)
                     verdict = await self._asked(call, credentials, steps)
             except HookError as error:
@@ -112,20 +112,21 @@ class Gateway:
             await webhook.forget()
 
     @asynccontextmanager
-    async def _place_for(self, controller: ControllerId) -> AsyncIterator[None]:
-        room = self._rooms.get(controller)
-        if room is None:
-            room = self._rooms[controller] = Room(Bulkhead(self._limits.calls_per_controller), Turns(BEGUN_AT_ONCE))
-        places = room.places
-        if not places.enter():
-            raise ControllerBusy(f"{controller} has {places.in_flight} calls in flight", after_seconds=self._limits.put_off_seconds)
+    async def _admitted(self, controller: ControllerId) -> AsyncIterator[None]:
+        limits = self._controllers.get(controller)
+        if limits is None:
+            bulkhead, pacer = Bulkhead(self._limits.calls_per_controller), Pacer(STARTS_PER_ITERATION)
+            limits = self._controllers[controller] = ControllerLimits(bulkhead, pacer)
+        bulkhead = limits.bulkhead
+        if not bulkhead.enter():
+            raise ControllerBusy(f"{controller} has {bulkhead.in_flight} calls in flight", after_seconds=self._limits.put_off_seconds)
         try:
-            await room.turns.mine()
+            await limits.pacer.wait()
             yield
         finally:
-            places.leave()
-            if not places.in_flight:
-                del self._rooms[controller]
+            bulkhead.leave()
+            if not bulkhead.in_flight:
+                del self._controllers[controller]
 
     async def _asked(self, call: Call, credentials: Credentials, steps: Steps) -> Verdict:
         question = call.question

@@ -12,8 +12,8 @@ from aiohttp.tracing import Trace
 
 from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.hookgateway import steps
+from metaloop.hookgateway.accept_probe import current_accept_probe
 from metaloop.hookgateway.core.address import AddressPolicy
-from metaloop.hookgateway.knock import current_knock
 from metaloop.hookgateway.steps import Steps, current_steps
 
 NAMES_LIVE_SECONDS: Final = 2
@@ -77,5 +77,5 @@ def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: Ad
         raise AddressRefused("the operator's address policy denies it")
     opened = socket.socket(family=family, type=kind, proto=protocol)
     keep_alive(opened, WEBHOOKS_PATIENCE)
-    current_knock.get().begin(opened)
+    current_accept_probe.get().connecting(opened)
     return opened

@@ -17,7 +17,7 @@ MetaloopError
         ├── BodyTooLarge           more bytes than the limit, as sent or once decompressed
         ├── BodyUndecodable        a content coding that we do not know, or a body that is not in it
         ├── Overloaded             the gateway holds too many bytes of answers already
-        ├── NotTaken               the endpoint takes others' calls, and has not taken this one in several tries
+        ├── ConnectionNotAccepted  the endpoint accepts others' connections, and did not accept this one in many tries
         ├── PutOff                 nothing was sent; becomes a `Throttled` verdict
         │   ├── ControllerBusy     the controller has as many calls in flight as one may have
         │   └── CircuitOpen        the endpoint did not answer the last calls
@@ -112,8 +112,8 @@ class Overloaded(CallFailed):
     """The gateway holds as many bytes of unfinished answers as it may."""
 
 
-class NotTaken(CallFailed):
-    """The endpoint took calls of others and nothing of this one: fewer at once are out now, and it may be tried again."""
+class ConnectionNotAccepted(CallFailed):
+    """The endpoint accepted other connections and not this one. The concurrency limit is lower now, so the call may be sent again."""
 
 
 class PutOff(CallFailed):

@@ -6,8 +6,9 @@ from time import monotonic
 
 from metaloop.common.telemetry.traces import Span
 
-PLACE_FOUND = "place_found"
-"""Only where the call had to wait until fewer were out to its endpoint."""
+LIMITER_PASSED = "connect_limiter_passed"
+"""Only if the call had to wait for the connect limiter."""
+
 DNS_START = "dns_start"
 DNS_DONE = "dns_done"
 CONNECT_START = "connect_start"
@@ -43,7 +44,7 @@ class Steps:
     @property
     def shows_stale_connection(self) -> bool:
         """Whether the call went out on a connection that had been idle, and nothing came back on it."""
-        return self.last in {"", PLACE_FOUND}
+        return self.last in {"", LIMITER_PASSED}
 
 
 current_steps: ContextVar[Steps] = ContextVar("current_steps")

@@ -7,22 +7,22 @@ from typing import Final
 
 from yarl import URL
 
+from metaloop.hookgateway.accept_probe import AcceptProbe, current_accept_probe
 from metaloop.hookgateway.circuit import Circuit
+from metaloop.hookgateway.connect_limiter import ConnectLimiter
 from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.core.breaker import RetryBudget, Rules
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer
 from metaloop.hookgateway.dial import Dialer
-from metaloop.hookgateway.errors import ConnectionLost, EndpointDown, NotTaken, TimedOut
+from metaloop.hookgateway.errors import ConnectionLost, ConnectionNotAccepted, EndpointDown, TimedOut
 from metaloop.hookgateway.exchange import Bounds, Request, answer_to
-from metaloop.hookgateway.knock import Knock, current_knock
-from metaloop.hookgateway.places import Places
 from metaloop.hookgateway.pool import Pool
-from metaloop.hookgateway.steps import PLACE_FOUND, current_steps
+from metaloop.hookgateway.steps import LIMITER_PASSED, current_steps
 
-_KNOCKS: Final = 20
-"""How often a call comes back to an endpoint that takes others' calls."""
+_MAX_ATTEMPTS: Final = 20
+"""How often a call is sent to an endpoint that accepts others and not this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Webhook:
 
         self._transport = transport
         self._circuit = Circuit(endpoint, transport.breaker_rules)
-        self._places = Places(endpoint)
+        self._limiter = ConnectLimiter(endpoint)
         self._retries = RetryBudget()
         self._url = URL(endpoint.url, encoded=True)
         self._pool: Pool | None = None
@@ -55,12 +55,12 @@ class Webhook:
         """The webhook's answer, unjudged, whole within the timeout; raises the HookError that says why there is none."""
         self.used_at = monotonic()
         request = Request(url=self._url, headers=headers, body=body)
-        for _ in range(_KNOCKS - 1):
+        for _ in range(_MAX_ATTEMPTS - 1):
             try:
-                return await self._send_in_place(request, credentials, timeout_seconds)
-            except NotTaken:
+                return await self._send_limited(request, credentials, timeout_seconds)
+            except ConnectionNotAccepted:
                 continue
-        return await self._send_in_place(request, credentials, timeout_seconds)
+        return await self._send_limited(request, credentials, timeout_seconds)
 
     async def close(self) -> None:
         """Close idle connections now, and the others as their calls end."""
@@ -73,29 +73,32 @@ class Webhook:
         self._circuit.forget()
         await self.close()
 
-    async def _send_in_place(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
-        """The answer, asked for once there is a place; the timeout begins then. Raises NotTaken where the endpoint takes fewer calls at once."""
-        if await self._places.enter():
-            current_steps.get().mark(PLACE_FOUND)
-        knock = Knock(self._places, asyncio.timeout(timeout_seconds))
-        current_knock.set(knock)
+    async def _send_limited(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
+        """The answer to a request that is sent as soon as the connect limiter allows. The timeout begins then.
+
+        Raises ConnectionNotAccepted if the endpoint accepts fewer calls at once than it is sent.
+        """
+        if await self._limiter.acquire():
+            current_steps.get().mark(LIMITER_PASSED)
+        probe = AcceptProbe(self._limiter, asyncio.timeout(timeout_seconds))
+        current_accept_probe.set(probe)
         was_answered = False
         try:
             with self._circuit.passage() as passage:
-                answer = await self._send_in_time(request, credentials, timeout_seconds, knock)
+                answer = await self._send_in_time(request, credentials, timeout_seconds, probe)
                 passage.answered(answer.status)
             was_answered = True
             return answer
         finally:
-            knock.end(was_answered=was_answered)
+            probe.close(was_answered=was_answered)
 
-    async def _send_in_time(self, request: Request, credentials: Credentials, timeout_seconds: float, knock: Knock) -> Answer:
+    async def _send_in_time(self, request: Request, credentials: Credentials, timeout_seconds: float, probe: AcceptProbe) -> Answer:
         try:
-            async with knock.limit:
+            async with probe.timeout:
                 return await self._send(request, credentials)
         except TimeoutError as error:
-            if knock.was_in_vain:
-                raise NotTaken(f"{self.endpoint.address} takes fewer calls at once than it is sent") from error
+            if probe.has_given_up:
+                raise ConnectionNotAccepted(f"{self.endpoint.address} accepts fewer connections at once than there are calls") from error
             raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
 
     async def _send(self, request: Request, credentials: Credentials) -> Answer:

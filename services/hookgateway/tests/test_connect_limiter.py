@@ -1,4 +1,4 @@
-"""Webhooks that take few calls at once: real servers, whose backlog is full."""
+"""Webhooks that accept few connections at once: real servers whose listen backlog is full."""
 
 import asyncio
 import socket
@@ -12,14 +12,14 @@ from driving import asking
 from webserver import Line, Request, response, serving
 
 from metaloop.common.hooks.call import Accepted, Rejected
-from metaloop.hookgateway.knock import PATIENCE_SECONDS
+from metaloop.hookgateway.accept_probe import CHECK_AFTER_SECONDS
 
 CALLS = 80
 OK = Accepted(body=b"{}")
 
 
-class OneAfterTheOther(BaseHTTPRequestHandler):
-    """As in many a first hook: each call takes its time, and all others wait for it."""
+class OneAtATime(BaseHTTPRequestHandler):
+    """As in many a first hook: each call takes some time, and all others wait for it."""
 
     def do_POST(self) -> None:
         """Answer with an empty object."""
@@ -34,9 +34,9 @@ class OneAfterTheOther(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving_one_after_the_other() -> Iterator[str]:
+def serving_one_at_a_time() -> Iterator[str]:
     """The URL of such a hook."""
-    with HTTPServer(("127.0.0.1", 0), OneAfterTheOther) as server:
+    with HTTPServer(("127.0.0.1", 0), OneAtATime) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -46,16 +46,16 @@ def serving_one_after_the_other() -> Iterator[str]:
             thread.join()
 
 
-async def test_every_call_to_a_server_that_takes_one_after_the_other_is_answered():
-    """Its backlog holds five connections, and of those beyond the kernel says nothing."""
-    with serving_one_after_the_other() as url:
+async def test_every_call_to_a_server_that_handles_one_at_a_time_is_answered():
+    """Its backlog holds five connections, and the kernel drops those beyond silently."""
+    with serving_one_at_a_time() as url:
         async with asking() as gateway:
             for _ in range(2):
                 verdicts = await asyncio.gather(*(gateway.ask(url) for _ in range(CALLS)))
                 assert verdicts == [OK] * CALLS
 
 
-async def test_an_endpoint_that_takes_nobodys_call_is_waited_for_as_any_other():
+async def test_endpoint_that_accepts_no_call_at_all_has_the_whole_timeout():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listening, socket.create_connection(listening.getsockname()):
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         async with asking(breaker_threshold=1000) as gateway:
@@ -64,7 +64,7 @@ async def test_an_endpoint_that_takes_nobodys_call_is_waited_for_as_any_other():
     assert [verdict.reason for verdict in verdicts if isinstance(verdict, Rejected)] == ["TimedOut"] * 20
 
 
-async def test_calls_that_are_taken_and_slow_are_waited_for_all_at_once():
+async def test_slow_calls_that_are_accepted_are_not_limited():
     arrived = 0
     all_arrived = asyncio.Event()
 
@@ -74,7 +74,7 @@ async def test_calls_that_are_taken_and_slow_are_waited_for_all_at_once():
         if arrived == CALLS:
             all_arrived.set()
         await all_arrived.wait()
-        await asyncio.sleep(PATIENCE_SECONDS)
+        await asyncio.sleep(CHECK_AFTER_SECONDS)
         await line.send(response())
 
     async with serving(slow) as hook, asking() as gateway:
@@ -84,8 +84,8 @@ async def test_calls_that_are_taken_and_slow_are_waited_for_all_at_once():
     assert arrived == CALLS
 
 
-async def test_a_server_that_was_surprised_by_a_burst_has_all_of_it_though_it_answers_none_before():
-    """Its backlog was full for a moment, and it takes as many calls as there are."""
+async def test_slow_server_with_a_full_backlog_gets_the_whole_burst_at_once():
+    """Its backlog is full for a moment, and then it accepts everything, before it answers anything."""
     arrived = 0
     all_arrived = asyncio.Event()
 
@@ -103,7 +103,7 @@ async def test_a_server_that_was_surprised_by_a_burst_has_all_of_it_though_it_an
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         async with asking() as gateway:
             asked = asyncio.gather(*(gateway.ask({"url": url, "timeout": "30s"}) for _ in range(CALLS)))
-            await asyncio.sleep(PATIENCE_SECONDS / 2)
+            await asyncio.sleep(CHECK_AFTER_SECONDS / 2)
             async with await asyncio.start_server(late, sock=listening, backlog=20):
                 verdicts = await asked
 

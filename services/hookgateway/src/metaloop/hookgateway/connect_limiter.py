@@ -1,0 +1,54 @@
+"""Limits the calls to one endpoint that it has not accepted yet."""
+
+from functools import partial
+from math import inf, isinf
+from time import monotonic
+
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.common.waiting import Line
+from metaloop.hookgateway.core.concurrency_limit import ConcurrencyLimit
+from metaloop.hookgateway.core.endpoint import Endpoint
+
+log = get_logger()
+
+
+class ConnectLimiter:
+    """A semaphore whose size is the endpoint's concurrency limit. Waiters are served first come, first served."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._limit = ConcurrencyLimit()
+        self._waiting = Line()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit at the moment."""
+        return self._limit.maximum < inf
+
+    async def acquire(self) -> bool:
+        """Wait until another call may be sent. `release` must follow. Returns whether the caller had to wait."""
+        if self._limit.has_room and not self._waiting:
+            self._limit.pending += 1
+            return False
+        await self._waiting.place(returned=partial(self.release, was_accepted=False))
+        return True
+
+    def release(self, *, was_accepted: bool) -> None:
+        """End the pending state of one call: the endpoint accepted it, or it is over."""
+        if was_accepted:
+            self._limit.accepted(now=monotonic())
+        self._limit.pending -= 1
+        while self._limit.has_room and self._waiting.give():
+            self._limit.pending += 1
+
+    def should_back_off(self, *, pending_since: float) -> bool:
+        """Whether a call that is pending since then should be sent again later, because the endpoint accepts others.
+
+        If it should, the limit is lowered.
+        """
+        pending, before = self._limit.pending, self._limit.maximum
+        should_back_off = self._limit.not_accepted(since=pending_since, now=monotonic())
+        if self._limit.maximum < before:
+            say = log.warning if isinf(before) else log.debug
+            say("endpoint.limited", **{fields.ENDPOINT: self._endpoint.label, "pending": pending, "limit": int(self._limit.maximum)})
+        return should_back_off
