@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from worlds import LABELS, PARENT_UID, THINGS, stored
 
-from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.api.revision import REVISIONS, ClaimedChild, children_field
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject, JsonValue
@@ -12,7 +12,6 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.lastapplied import new_child
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
-from metaloop.reconciler.core.parent import selector_of
 from metaloop.reconciler.core.revision import Revisions, revisions_of
 from metaloop.reconciler.core.rollout import DesiredBy
 from metaloop.reconciler.core.validate import desired_children
@@ -97,7 +96,7 @@ def world(
         controller=parsed,
         info=info,
         parent=the_parent,
-        selector=selector_of(the_parent, is_generated=parsed.generate_selector),
+        selector=child_selector(parsed, the_parent),
         groups=(ChildGroup(info=GADGETS, method=parsed.children[0].method, objects=children),),
     )
 

@@ -11,7 +11,7 @@ from fake_hooks import OpenSlot
 from gateway_server import GatewayServer, serving
 from worlds import PARENT_UID, a_controller, a_parent, observed
 
-from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
@@ -19,7 +19,6 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.certs import Authority
 from metaloop.reconciler.app import gateway_of
 from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.parent import selector_of
 from metaloop.reconciler.core.revision import Revision, only_present
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook import HookCaller
@@ -43,7 +42,7 @@ def world(controller: JsonObject) -> Observed:
     """A parent without children, of this controller."""
     parsed = parse_composite(controller)
     parent = a_parent()
-    return Observed(controller=parsed, info=observed().info, parent=parent, selector=selector_of(parent, is_generated=False), groups=())
+    return Observed(controller=parsed, info=observed().info, parent=parent, selector=child_selector(parsed, parent), groups=())
 
 
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:

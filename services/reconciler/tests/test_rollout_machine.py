@@ -139,4 +139,4 @@ def _is_well(gadget: JsonObject) -> bool:
 
 
 TestRollouts = Rollouts.TestCase
-TestRollouts.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestRollouts.settings = settings(max_examples=100, stateful_step_count=30)

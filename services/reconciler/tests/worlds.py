@@ -1,6 +1,6 @@
 """Small worlds for tests: a controller, a parent and its children, whole but for what the test is about."""
 
-from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.api.decorator import parse_decorator
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject, JsonValue
@@ -8,7 +8,6 @@ from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Granted, Observation, ObservedGroup
 from metaloop.reconciler.core.model import ChildGroup, Observed
-from metaloop.reconciler.core.parent import selector_of
 
 PARENT_UID = "uid-of-parent"
 LABELS: JsonObject = {"app": "mine"}
@@ -111,11 +110,12 @@ def observed(
     """A parent of `info` with candidates for children; without any group, with no ConfigMaps."""
     raw = a_controller(parent=info, children=tuple(each.info for each in groups), generate_selector=generate_selector)
     the_parent = parent if parent is not None else a_parent(info)
+    controller = parse_composite(raw)
     return Observed(
-        controller=parse_composite(raw),
+        controller=controller,
         info=info,
         parent=the_parent,
-        selector=selector_of(the_parent, is_generated=generate_selector),
+        selector=child_selector(controller, the_parent),
         groups=groups or (group(),),
     )
 

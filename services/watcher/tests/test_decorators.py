@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from metaloop.common.api.decorator import KIND
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, JsonValue, loads
 from metaloop.common.objects import unstructured
@@ -13,7 +15,6 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.supervise import DECORATORS
 
 from .scenes import Scene
 
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 _NAMESPACES: JsonObject = {"apiVersion": "v1", "resource": "namespaces"}
 _CONFIG_MAPS: JsonObject = {"apiVersion": "v1", "resource": "configmaps"}
+
+DECORATORS = KINDS[KIND].resource
 
 
 class Decorating:

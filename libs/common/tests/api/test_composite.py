@@ -34,8 +34,8 @@ def with_field(path: str, value: JsonValue) -> JsonObject:
 def test_defaults_are_those_of_the_api():
     controller = parse_composite(VALID)
 
-    assert controller.parent.resource == ResourceId("ex.io/v1", "hellos")
-    assert controller.parent.revision_field_paths == ("spec",)
+    assert [rule.resource for rule in controller.parents] == [ResourceId("ex.io/v1", "hellos")]
+    assert controller.revision_field_paths == ("spec",)
     assert controller.children[0].method == "InPlace"
     assert controller.hooks.sync is not None
     assert (controller.hooks.sync.version, controller.hooks.sync.strict) == ("v1", False)

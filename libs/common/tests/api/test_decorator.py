@@ -19,7 +19,7 @@ def decorator(**spec: object) -> JsonObject:
 def test_a_target_is_selected_by_labels_and_annotations_together():
     rule = {**PODS, "labelSelector": {"matchLabels": {"app": "a"}}, "annotationSelector": {"matchAnnotations": {"tag": "yes"}}}
 
-    [target] = parse_decorator(decorator(resources=[rule])).targets
+    [target] = parse_decorator(decorator(resources=[rule])).parents
 
     assert target.selects(labels={"app": "a"}, annotations={"tag": "yes"})
     assert not target.selects(labels={"app": "a"}, annotations={})
@@ -27,7 +27,7 @@ def test_a_target_is_selected_by_labels_and_annotations_together():
 
 
 def test_a_target_without_selectors_is_everything():
-    [target] = parse_decorator(decorator()).targets
+    [target] = parse_decorator(decorator()).parents
 
     assert target.selects(labels={}, annotations={})
 
@@ -35,21 +35,21 @@ def test_a_target_without_selectors_is_everything():
 def test_annotation_expressions_are_read():
     rule = {**PODS, "annotationSelector": {"matchExpressions": [{"key": "tag", "operator": "Exists"}]}}
 
-    [target] = parse_decorator(decorator(resources=[rule])).targets
+    [target] = parse_decorator(decorator(resources=[rule])).parents
 
     assert target.selects(labels={}, annotations={"tag": ""})
     assert not target.selects(labels={}, annotations={})
 
 
-def test_it_names_its_finalizer_as_the_original_does():
+def test_it_names_its_finalizer_as_metacontroller_does():
     assert parse_decorator(decorator()).finalizer == "metacontroller.io/decoratorcontroller-tags"
 
 
 def test_a_rule_is_found_whatever_the_version():
     controller = parse_decorator(decorator(resources=[{"apiVersion": "apps/v1", "resource": "deployments"}]))
 
-    assert controller.target(ResourceId("apps/v1beta1", "deployments")) is controller.targets[0]
-    assert controller.target(ResourceId("v1", "deployments")) is None
+    assert controller.parent_rule(ResourceId("apps/v1beta1", "deployments")) is controller.parents[0]
+    assert controller.parent_rule(ResourceId("v1", "deployments")) is None
 
 
 @pytest.mark.parametrize(

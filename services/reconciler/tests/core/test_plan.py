@@ -91,7 +91,7 @@ def test_update_writes_with_the_version_that_was_observed():
 names = st.sets(st.sampled_from("abcdef"))
 
 
-@given(observed_names=names, desired_names=names, method=st.sampled_from(UPDATE_METHODS))
+@given(observed_names=names, desired_names=names, method=st.sampled_from([*UPDATE_METHODS]))
 def test_plan_touches_each_child_once_and_only_those_that_differ(observed_names: set[str], desired_names: set[str], method: UpdateMethod):
     children = group(CONFIG_MAPS, *[there(name) for name in sorted(observed_names)], method=method)
 

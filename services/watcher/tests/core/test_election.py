@@ -180,13 +180,13 @@ class Rivals:
 
 
 @given(st.integers(), st.integers(min_value=SHORTEST_SECONDS, max_value=LEASE_SECONDS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_at_most_one_leads_at_any_time(seed: int, lease_seconds: int):
     for leaders in Rivals(random.Random(seed), lease_seconds=lease_seconds).run(until=600):
         assert len(leaders) <= 1, leaders
 
 
 @given(st.integers())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_again_and_again_somebody_leads(seed: int):
     assert sum(len(leaders) for leaders in Rivals(random.Random(seed)).run(until=600)) > 10

@@ -217,4 +217,4 @@ class QueueAmongFailures(RuleBasedStateMachine):
 
 
 TestQueueAmongFailures = QueueAmongFailures.TestCase
-TestQueueAmongFailures.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestQueueAmongFailures.settings = settings(max_examples=200, stateful_step_count=50)

@@ -7,7 +7,9 @@ from typing import Final
 
 from orjson import Fragment
 
+from metaloop.common.api.controller import Controller
 from metaloop.common.api.hook import Hook, HookName
+from metaloop.common.api.kinds import parse_controller
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call
 from metaloop.common.http.peer import Peer, header_lines
@@ -16,8 +18,8 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.answer import sync_answer
 from metaloop.reconciler.core.finalize import hook_to_ask
-from metaloop.reconciler.core.flavours import flavour_of, parse_controller
-from metaloop.reconciler.core.model import Answer, Controller, Observed, Shown
+from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.related import interests_in
 from metaloop.reconciler.core.request import Asked, customize_request, sync_request
 from metaloop.reconciler.core.revision import Revision

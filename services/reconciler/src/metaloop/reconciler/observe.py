@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from metaloop.common.api.controller import Controller
+from metaloop.common.api.kinds import parse_controller
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Observation, ObservedGroup
-from metaloop.reconciler.core.flavours import flavour_of, parse_controller
-from metaloop.reconciler.core.model import ChildGroup, Controller, Observed
+from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.model import ChildGroup, Observed
 from metaloop.reconciler.memo import LatestVersions
 
 

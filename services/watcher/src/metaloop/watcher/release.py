@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from metaloop.common.api.controller import Controller
 from metaloop.common.errors import Conflict, InvalidSpec, MetaloopError
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube import finalizers
@@ -16,7 +17,6 @@ from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.watcher.core.instance import Controller
 from metaloop.watcher.core.release import Step, step_of, with_release_finalizer
 from metaloop.watcher.core.watchset import parent_resources
 

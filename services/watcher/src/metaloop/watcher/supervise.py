@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
-from metaloop.common.api import PAUSED_ANNOTATION, composite, decorator
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.api.controller import Controller
 from metaloop.common.api.instructions import instructions, is_paused
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue, dumps
@@ -27,7 +29,7 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.health import Patient, Trouble, health_of
-from metaloop.watcher.core.instance import Controller, Instance
+from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.release import Step, left_behind, step_of
 from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of, is_another_kind
@@ -39,9 +41,7 @@ from metaloop.watcher.watches import Watches
 
 log = get_logger()
 
-_API: Final = "metacontroller.k8s.io/v1alpha1"
-COMPOSITES = ResourceInfo(api_version=_API, resource="compositecontrollers", kind=composite.KIND, namespaced=False, has_status=True)
-DECORATORS = ResourceInfo(api_version=_API, resource="decoratorcontrollers", kind=decorator.KIND, namespaced=False, has_status=True)
+_CONTROLLERS: Final = tuple(kind.resource for kind in KINDS.values())
 CRDS = ResourceInfo(
     api_version="apiextensions.k8s.io/v1",
     resource="customresourcedefinitions",
@@ -49,13 +49,9 @@ CRDS = ResourceInfo(
     namespaced=False,
     has_status=True,
 )
-_OURS = (COMPOSITES, DECORATORS, CRDS)
+_OURS = (*_CONTROLLERS, CRDS)
 _API_SERVICES: Final = ResourceId("apiregistration.k8s.io/v1", "apiservices")
 """Watched where they are served: not every API server passes requests on to others."""
-_PARSERS: Final[dict[str, Callable[[JsonObject], Controller]]] = {
-    composite.KIND: composite.parse_composite,
-    decorator.KIND: decorator.parse_decorator,
-}
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
@@ -126,7 +122,7 @@ class Supervisor:
 
     def take(self, change: Change) -> None:
         """One event of any watch: ours are looked at here, all are routed."""
-        if change.resource.kind in _PARSERS and change.resource in _OURS:
+        if change.resource in _CONTROLLERS:
             self._take_controller(change)
         elif change.resource is CRDS:
             self._served.take_crd(change)
@@ -410,7 +406,7 @@ def _is_same(one: Instance, other: Instance) -> bool:
 
 def _wanted(resource: ResourceInfo, raw: JsonObject) -> Controller | InvalidSpec:
     try:
-        return _PARSERS[resource.kind](raw)
+        return KINDS[resource.kind].parse(raw)
     except InvalidSpec as problem:
         return problem
 

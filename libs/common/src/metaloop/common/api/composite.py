@@ -1,70 +1,53 @@
 """CompositeController: one parent resource, its child resources, and the hooks that relate them."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from metaloop.common.api import fields
-from metaloop.common.api.hook import Hooks, parse_hooks
-from metaloop.common.api.rules import ChildRule, parse_child_rules
-from metaloop.common.errors import InvalidSpec
-from metaloop.common.job import ControllerId
+from metaloop.common.api.controller import Controller, ParentRule, spec_of
+from metaloop.common.api.hook import parse_hooks
+from metaloop.common.api.rules import parse_child_rules
+from metaloop.common.errors import InvalidParent, InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceId
-from metaloop.common.objects.selector import Selector, parse_selector
+from metaloop.common.objects.selector import Requirement, Selector, parse_selector
 
 KIND: Final = "CompositeController"
+GENERATED_LABEL: Final = "controller-uid"
+"""The label that `generateSelector` puts on every child, and selects them by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParentRule:
-    """Which objects are parents."""
+class CompositeController(Controller):
+    """A CompositeController that can be served. It has one parent rule."""
 
-    resource: ResourceId
-    selector: Selector
-    ignore_status_changes: bool
-    revision_field_paths: tuple[str, ...]
+    kind: ClassVar[str] = KIND
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompositeController:
-    """A CompositeController that can be served. `raw` is the whole object, as hooks are shown it."""
-
-    raw: JsonObject
-    name: str
-    uid: str
-    generation: int
-    resource_version: str
-    parent: ParentRule
-    children: tuple[ChildRule, ...]
-    hooks: Hooks
-    endpoint_configs: tuple[JsonObject, ...]
-    resync_period_seconds: float | None
     generate_selector: bool
+    revision_field_paths: tuple[str, ...]
+    """The fields of a parent that its revisions record."""
 
     @property
-    def id(self) -> ControllerId:
-        """What the bus calls it."""
-        return ControllerId(KIND, self.name)
-
-    @property
-    def finalizer(self) -> str:
-        """The finalizer that it puts on its parents."""
-        return f"metacontroller.io/compositecontroller-{self.name}"
+    def rolls(self) -> bool:
+        """Whether any of its children move from revision to revision of their parent."""
+        return any(rule.rolls for rule in self.children)
 
 
 def parse_composite(raw: JsonObject) -> CompositeController:
     """The CompositeController in `raw`. Raises InvalidSpec that names the first field it can't be served with."""
-    spec = fields.object_at(raw, "spec", "")
-    if spec is None:
-        raise InvalidSpec("spec", "is missing")
+    spec = spec_of(raw)
+    parent, field = fields.object_at(spec, "parentResource", "spec"), "spec.parentResource"
+    if parent is None:
+        raise InvalidSpec(field, "is missing")
+    history = fields.object_at(parent, "revisionHistory", field) or {}
     return CompositeController(
         raw=raw,
         name=unstructured.name(raw),
         uid=unstructured.uid(raw),
         generation=unstructured.generation(raw),
         resource_version=unstructured.resource_version(raw),
-        parent=_parent_rule(spec),
+        parents=(_parent_rule(parent, field),),
+        revision_field_paths=fields.texts_at(history, "fieldPaths", f"{field}.revisionHistory") or ("spec",),
         children=parse_child_rules(spec, "childResources"),
         hooks=parse_hooks(spec, controller=unstructured.name(raw)),
         endpoint_configs=tuple(fields.objects_at(spec, "endpointConfigs", "spec")),
@@ -73,14 +56,28 @@ def parse_composite(raw: JsonObject) -> CompositeController:
     )
 
 
-def _parent_rule(spec: JsonObject) -> ParentRule:
-    raw, field = fields.object_at(spec, "parentResource", "spec"), "spec.parentResource"
-    if raw is None:
-        raise InvalidSpec(field, "is missing")
-    history = fields.object_at(raw, "revisionHistory", field) or {}
+def _parent_rule(raw: JsonObject, field: str) -> ParentRule:
     return ParentRule(
         resource=fields.resource_id(raw, field),
-        selector=parse_selector(raw.get("labelSelector"), f"{field}.labelSelector"),
+        labels=parse_selector(raw.get("labelSelector"), f"{field}.labelSelector"),
         ignore_status_changes=fields.flag(raw, "ignoreStatusChanges", field),
-        revision_field_paths=fields.texts_at(history, "fieldPaths", f"{field}.revisionHistory") or ("spec",),
     )
+
+
+def child_selector(controller: CompositeController, parent: JsonObject) -> Selector:
+    """Which labels a parent's children have: its own `spec.selector`, or the generated label.
+
+    Raises InvalidParent where the parent's selector is missing, empty or malformed.
+    """
+    if controller.generate_selector:
+        return Selector((Requirement(GENERATED_LABEL, "In", (unstructured.uid(parent),)),))
+    raw = unstructured.child_object(parent, "spec").get("selector")
+    try:
+        selector = parse_selector(raw, "spec.selector")
+    except InvalidSpec as error:
+        raise InvalidParent(error.field, str(error).removeprefix(f"{error.field}: ")) from error
+    if selector.is_empty:
+        raise InvalidParent(
+            "spec.selector", "is missing or empty: it would select every object (or set generateSelector on the controller)"
+        )
+    return selector

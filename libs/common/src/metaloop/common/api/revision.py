@@ -13,8 +13,6 @@ from metaloop.common.objects.selector import Requirement, Selector
 REVISIONS: Final = ResourceInfo(
     api_version=API_VERSION, resource="controllerrevisions", kind="ControllerRevision", namespaced=True, has_status=True
 )
-ROLLING_METHODS: Final = frozenset({"RollingRecreate", "RollingInPlace"})
-"""The update methods that move children from one revision to the next, one at a time."""
 
 _API_GROUP_LABEL: Final = "metacontroller.k8s.io/apiGroup"
 _RESOURCE_LABEL: Final = "metacontroller.k8s.io/resource"

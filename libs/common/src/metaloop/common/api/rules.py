@@ -1,8 +1,8 @@
 """What controllers of every kind say about their children: which resources, and how those that differ are updated."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from metaloop.common.api import fields
 from metaloop.common.errors import InvalidSpec
@@ -11,7 +11,29 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 
 UpdateMethod: TypeAlias = Literal["OnDelete", "Recreate", "InPlace", "RollingRecreate", "RollingInPlace"]
-UPDATE_METHODS: tuple[UpdateMethod, ...] = ("OnDelete", "Recreate", "InPlace", "RollingRecreate", "RollingInPlace")
+DriftAction: TypeAlias = Literal["leave", "recreate", "update"]
+"""What is done to a child that differs from what is desired: nothing, deletion and a new one, or an update in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodTraits:
+    """What an update method means."""
+
+    on_drift: DriftAction
+    rolls: bool = False
+    """Whether children move from one revision of their parent to the next one at a time, where the controller keeps revisions."""
+    waits_for_generation: bool = False
+    """Whether a rollout waits until an updated child's status is of its present generation."""
+
+
+UPDATE_METHODS: Final[Mapping[UpdateMethod, MethodTraits]] = {
+    "OnDelete": MethodTraits(on_drift="leave"),
+    "Recreate": MethodTraits(on_drift="recreate"),
+    "InPlace": MethodTraits(on_drift="update"),
+    "RollingRecreate": MethodTraits(on_drift="recreate", rolls=True),
+    "RollingInPlace": MethodTraits(on_drift="update", rolls=True, waits_for_generation=True),
+}
+"""All that depends on the update method of a child: nothing else compares their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +52,11 @@ class ChildRule:
     resource: ResourceId
     method: UpdateMethod
     status_checks: tuple[StatusCheck, ...]
+
+    @property
+    def rolls(self) -> bool:
+        """Whether such children move from revision to revision, where the controller keeps revisions."""
+        return UPDATE_METHODS[self.method].rolls
 
 
 def parse_child_rules(spec: JsonObject, key: str) -> tuple[ChildRule, ...]:
@@ -55,7 +82,9 @@ def _child_rule(raw: JsonObject, field: str) -> ChildRule:
     checks = fields.object_at(strategy, "statusChecks", field_of_strategy) or {}
     return ChildRule(
         resource=fields.resource_id(raw, field),
-        method=cast("UpdateMethod", fields.one_of(strategy, "method", field_of_strategy, choices=UPDATE_METHODS, default="OnDelete")),
+        method=cast(
+            "UpdateMethod", fields.one_of(strategy, "method", field_of_strategy, choices=tuple(UPDATE_METHODS), default="OnDelete")
+        ),
         status_checks=tuple(
             _status_check(check, f"{field_of_strategy}.statusChecks.conditions[{index}]")
             for index, check in enumerate(fields.objects_at(checks, "conditions", f"{field_of_strategy}.statusChecks"))

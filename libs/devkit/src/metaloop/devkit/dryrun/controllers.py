@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from metaloop.common.api import API_VERSION, composite, decorator
+from metaloop.common.api.kinds import KINDS, parse_controller
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.kube.client import KubeClient
@@ -13,20 +12,8 @@ from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.devkit.errors import NothingToPlan
-from metaloop.reconciler.core.flavours import parse_controller
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.watchset import instance_of
-
-KINDS: Final = (
-    ResourceInfo(api_version=API_VERSION, resource="compositecontrollers", kind=composite.KIND, namespaced=False, has_status=True),
-    ResourceInfo(api_version=API_VERSION, resource="decoratorcontrollers", kind=decorator.KIND, namespaced=False, has_status=True),
-)
-_SHORT_NAMES: Final[Mapping[str, str]] = {
-    "cc": composite.KIND,
-    "cctl": composite.KIND,
-    "dec": decorator.KIND,
-    "decorators": decorator.KIND,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +44,11 @@ def controller_named(text: str) -> tuple[str, str]:
     kind, slash, name = text.rpartition("/")
     if not slash:
         return "", name
-    known = {word: info.kind for info in KINDS for word in (info.kind.lower(), info.resource)} | _SHORT_NAMES
-    found = known.get(kind.lower())
+    word = kind.lower()
+    found = next((each for each in KINDS.values() if word in {each.name.lower(), each.resource.resource, *each.short_names}), None)
     if found is None:
-        raise NothingToPlan(f"{kind} is no kind of controller: it is CompositeController/NAME or DecoratorController/NAME")
-    return found, name
+        raise NothingToPlan(f"{kind} is no kind of controller: it is {' or '.join(f'{each}/NAME' for each in KINDS)}")
+    return found.name, name
 
 
 async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
@@ -74,7 +61,7 @@ async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
 async def installed(kube: KubeClient, *, kind: str = "", name: str = "") -> list[JsonObject]:
     """The controllers, or those of this kind and name."""
     found: list[JsonObject] = []
-    for info in KINDS:
+    for info in (each.resource for each in KINDS.values()):
         if kind in {"", info.kind}:
             page = await kube.list_page(info)
             items = page.get("items")

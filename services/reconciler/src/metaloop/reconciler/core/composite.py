@@ -2,24 +2,23 @@
 
 from typing import Final, cast
 
-from metaloop.common.api.composite import CompositeController, parse_composite
+from metaloop.common.api.composite import GENERATED_LABEL, CompositeController, child_selector
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import Selector
 from metaloop.reconciler.core.claim import claims_of
 from metaloop.reconciler.core.flavour import Flavour
 from metaloop.reconciler.core.model import Answer, Observed
-from metaloop.reconciler.core.parent import GENERATED_LABEL, selector_of
 from metaloop.reconciler.core.status import next_status
 from metaloop.reconciler.core.wording import OF_COMPOSITES
 
 
 def _is_selected(observed: Observed) -> bool:
-    return _controller(observed).parent.selector.matches(unstructured.labels(observed.parent))
+    return _controller(observed).parents[0].labels.matches(unstructured.labels(observed.parent))
 
 
 def _selector(observed: Observed) -> Selector:
-    return selector_of(observed.parent, is_generated=_controller(observed).generate_selector)
+    return child_selector(_controller(observed), observed.parent)
 
 
 def _marked(child: JsonObject, observed: Observed) -> JsonObject:
@@ -45,7 +44,6 @@ def _controller(observed: Observed) -> CompositeController:
 
 COMPOSITE: Final = Flavour(
     wording=OF_COMPOSITES,
-    parse=parse_composite,
     is_selected=_is_selected,
     selector=_selector,
     claims=claims_of,

@@ -5,9 +5,9 @@ parent may be a parent of, tell theirs apart by it. Nothing is adopted and nothi
 """
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
-from metaloop.common.api.decorator import DECORATOR_ANNOTATION, DecoratorController, parse_decorator
+from metaloop.common.api.decorator import DECORATOR_ANNOTATION
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
@@ -19,7 +19,7 @@ from metaloop.reconciler.core.wording import OF_DECORATORS
 
 
 def _is_selected(observed: Observed) -> bool:
-    rule = _controller(observed).target(observed.info.id)
+    rule = observed.controller.parent_rule(observed.info.id)
     parent = observed.parent
     return rule is not None and rule.selects(labels=unstructured.labels(parent), annotations=unstructured.annotations(parent))
 
@@ -75,13 +75,8 @@ def _wanted(changes: Changes) -> Mapping[str, str]:
     return {key: value for key, value in changes.items() if value is not None}
 
 
-def _controller(observed: Observed) -> DecoratorController:
-    return cast("DecoratorController", observed.controller)
-
-
 DECORATOR: Final = Flavour(
     wording=OF_DECORATORS,
-    parse=parse_decorator,
     is_selected=_is_selected,
     selector=_no_selector,
     claims=claims_of,

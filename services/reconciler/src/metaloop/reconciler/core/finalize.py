@@ -17,11 +17,12 @@ nobody else: they become what the hook desires first, and the finalizer goes onl
 
 from typing import Final
 
+from metaloop.common.api.controller import Controller
 from metaloop.common.api.hook import Hook
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.model import Answer, Controller, Observed
+from metaloop.reconciler.core.model import Answer, Observed
 
 _COLLECTED: Final = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers by which the garbage collector deals with dependents itself: to write children then is to fight it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.selector import Selector
 from metaloop.reconciler.core.claim import Claims
-from metaloop.reconciler.core.model import Answer, Controller, Observed
+from metaloop.reconciler.core.model import Answer, Observed
 from metaloop.reconciler.core.wording import Wording
 
 
@@ -15,8 +15,6 @@ class Flavour:
     """One kind of controller: functions of what was observed, and of what a hook answered."""
 
     wording: Wording
-    parse: Callable[[JsonObject], Controller]
-    """The controller of a raw object; raises InvalidSpec."""
     is_selected: Callable[[Observed], bool]
     """Whether the controller's own selectors select the parent."""
     selector: Callable[[Observed], Selector | None]

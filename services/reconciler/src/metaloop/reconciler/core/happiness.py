@@ -1,6 +1,6 @@
 """What keeps a child from being happy, so that a rollout waits for it."""
 
-from metaloop.common.api.rules import ChildRule, StatusCheck
+from metaloop.common.api.rules import UPDATE_METHODS, ChildRule, StatusCheck
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 
@@ -21,7 +21,7 @@ def trouble_of(there: JsonObject | None, rule: ChildRule) -> str:
 
 def _stale_status(there: JsonObject, rule: ChildRule) -> str:
     seen, present = unstructured.integer(unstructured.child_object(there, "status"), "observedGeneration"), unstructured.generation(there)
-    if rule.method != "RollingInPlace" or not 0 < seen < present:
+    if not UPDATE_METHODS[rule.method].waits_for_generation or not 0 < seen < present:
         return ""
     return f"has a status of generation {seen}, not yet of {present}"
 

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from metaloop.common.api.composite import CompositeController
-from metaloop.common.api.decorator import DecoratorController
-from metaloop.common.api.rules import UpdateMethod
+from metaloop.common.api.controller import Controller
+from metaloop.common.api.rules import UPDATE_METHODS, UpdateMethod
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector
 from metaloop.common.observation import ObservedGroup, Related
 from metaloop.common.report import Result
-
-Controller: TypeAlias = CompositeController | DecoratorController
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +21,11 @@ class ChildGroup:
     info: ResourceInfo
     method: UpdateMethod
     objects: tuple[JsonObject, ...]
+
+    @property
+    def rolls(self) -> bool:
+        """Whether such children move from revision to revision, where the controller keeps revisions."""
+        return UPDATE_METHODS[self.method].rolls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,11 @@ class DesiredChild:
     namespace: str
     name: str
     obj: JsonObject
+
+    @property
+    def rolls(self) -> bool:
+        """Whether such children move from revision to revision, where the controller keeps revisions."""
+        return UPDATE_METHODS[self.method].rolls
 
     def __str__(self) -> str:
         return f"{self.info.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.info.kind} {self.name}"

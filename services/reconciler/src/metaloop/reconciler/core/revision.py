@@ -17,10 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from metaloop.common.api.composite import CompositeController
+from metaloop.common.api.composite import GENERATED_LABEL, CompositeController
 from metaloop.common.api.revision import (
     REVISIONS,
-    ROLLING_METHODS,
     ClaimedChild,
     children_field,
     claimed_by,
@@ -39,7 +38,6 @@ from metaloop.reconciler.core.equality import same
 from metaloop.reconciler.core.finalize import reaches_children
 from metaloop.reconciler.core.gojson import go_json
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
-from metaloop.reconciler.core.parent import GENERATED_LABEL
 from metaloop.reconciler.core.patch import Path, dead_end, patch_in, paths, shared, with_patch, with_present
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
@@ -80,7 +78,7 @@ class Revisions:
 
 def is_rolling(observed: Observed) -> bool:
     """Whether the parent has children that we are to roll from revision to revision: a decorator's attachments never do."""
-    is_declared = isinstance(observed.controller, CompositeController) and any(group.method in ROLLING_METHODS for group in observed.groups)
+    is_declared = isinstance(observed.controller, CompositeController) and any(group.rolls for group in observed.groups)
     return is_declared and reaches_children(observed)
 
 
@@ -141,7 +139,7 @@ def _older(observed: Observed, stored: JsonObject, *, taken: set[ClaimedChild]) 
 
 def _rolling_claims(observed: Observed, stored: Iterable[JsonObject], *, taken: set[ClaimedChild]) -> frozenset[ClaimedChild]:
     """The children that follow these and no revision before; `taken` learns of them."""
-    rolling = {(group.info.group, group.info.kind) for group in observed.groups if group.method in ROLLING_METHODS}
+    rolling = {(group.info.group, group.info.kind) for group in observed.groups if group.rolls}
     named = {child for obj in stored for child in claimed_by(obj) if (child.api_group, child.kind) in rolling}
     claims = frozenset(named - taken)
     taken |= claims
@@ -211,7 +209,7 @@ def _value_for(requirements: Sequence[Requirement]) -> str | None:
 
 
 def _paths_of(observed: Observed) -> tuple[Path, ...]:
-    return paths(observed.controller.parent.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
+    return paths(observed.controller.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
 
 
 def _refuse_dead_ends(observed: Observed) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS, ClaimedChild, children_field, claimed_by, patch_of
+from metaloop.common.api.revision import REVISIONS, ClaimedChild, children_field, claimed_by, patch_of
 from metaloop.common.api.rules import ChildRule
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
@@ -64,7 +64,7 @@ def rollout_of(
     latest = wishes[0].revision
     world = _World.of(observed, children, how=how)
     former = [_Former(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in wishes[1:]]
-    rolling = [world.placed(child, latest, former) for child in wishes[0].children if child.method in ROLLING_METHODS]
+    rolling = [world.placed(child, latest, former) for child in wishes[0].children if child.rolls]
     next_one, condition = world.next_step(rolling, latest)
     after = [replace(child, follows=latest, desired=child.latest) if child is next_one else child for child in rolling]
     by_child = {_identity(child.latest): child.desired for child in after}

@@ -4,21 +4,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from metaloop.common.api.composite import CompositeController
-from metaloop.common.api.decorator import DecoratorController
-from metaloop.common.errors import InvalidSpec
+from metaloop.common.api.composite import CompositeController, child_selector
+from metaloop.common.api.controller import Controller
+from metaloop.common.errors import InvalidParent
 from metaloop.common.job import JobKey
-from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import ControllerRef
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector, parse_selector
+from metaloop.common.objects.selector import EVERYTHING, Selector
 from metaloop.watcher.core.adopters import Adopters
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.predicate import is_status_only
 from metaloop.watcher.core.record import ObjectKey, Record
 
-Controller: TypeAlias = CompositeController | DecoratorController
 Lookup: TypeAlias = Callable[[ResourceId, ObjectKey], Record | None]
 """An object as it is cached, if it is."""
 
@@ -90,24 +88,21 @@ class Instance:
 
     def learn_parent(self, target: Target, key: ObjectKey, record: Record | None) -> None:
         """Have orphans find the parent by its selector, or no longer."""
-        if isinstance(self.controller, DecoratorController):
+        if not isinstance(self.controller, CompositeController):
             return
-        selector = child_selector(self.controller, record.parse()) if record is not None and target.serves(record) else None
+        selector = _selector_of(self.controller, record) if record is not None and target.serves(record) else None
         if selector is None:
             self.adopters.remove(key)
         else:
             self.adopters.put(key, selector)
 
 
-def child_selector(controller: CompositeController, parent: JsonObject) -> Selector | None:
-    """What a parent's children must be labelled with; None where its own selector is missing, empty or malformed, so that it adopts nothing."""
-    if controller.generate_selector:
-        return Selector((Requirement("controller-uid", "In", (unstructured.uid(parent),)),))
+def _selector_of(controller: CompositeController, parent: Record) -> Selector | None:
+    """The labels of a parent's children; None for a parent whose selector makes no sense: it adopts nothing."""
     try:
-        selector = parse_selector(unstructured.child_object(parent, "spec").get("selector"), "spec.selector")
-    except InvalidSpec:
+        return child_selector(controller, parent.parse())
+    except InvalidParent:
         return None
-    return None if selector.is_empty else selector
 
 
 def concerned_by_parent(target: Target, change: Change) -> bool:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
 
 from metaloop.common.api.composite import CompositeController
-from metaloop.common.api.decorator import DecoratorController
-from metaloop.common.api.revision import REVISIONS, ROLLING_METHODS
+from metaloop.common.api.controller import Controller
+from metaloop.common.api.revision import REVISIONS
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.watcher.core.instance import Controller, Instance, Target
+from metaloop.watcher.core.instance import Instance, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,43 +59,25 @@ def instance_of(controller: Controller, served: Mapping[ResourceId, ResourceInfo
 
 
 def _is_rolling(controller: Controller) -> bool:
-    return isinstance(controller, CompositeController) and any(rule.method in ROLLING_METHODS for rule in controller.children)
+    return isinstance(controller, CompositeController) and controller.rolls
 
 
 def parent_resources(controller: Controller) -> tuple[ResourceId, ...]:
     """The resources whose objects may be parents."""
-    match controller:
-        case CompositeController(parent=rule):
-            return (rule.resource,)
-        case DecoratorController(targets=rules):
-            return tuple(rule.resource for rule in rules)
-        case _:
-            assert_never(controller)
+    return tuple(rule.resource for rule in controller.parents)
 
 
 def _targets(controller: Controller, served: Mapping[ResourceId, ResourceInfo]) -> tuple[Target, ...]:
-    match controller:
-        case CompositeController(parent=rule):
-            target = Target(
-                resource=served[rule.resource],
-                finalizer=controller.finalizer,
-                labels=rule.selector,
-                ignore_status_changes=rule.ignore_status_changes,
-            )
-            return (target,)
-        case DecoratorController(targets=rules):
-            return tuple(
-                Target(
-                    resource=served[rule.resource],
-                    finalizer=controller.finalizer,
-                    labels=rule.label_selector,
-                    annotations=rule.annotation_selector,
-                    ignore_status_changes=rule.ignore_status_changes,
-                )
-                for rule in rules
-            )
-        case _:
-            assert_never(controller)
+    return tuple(
+        Target(
+            resource=served[rule.resource],
+            finalizer=controller.finalizer,
+            labels=rule.labels,
+            annotations=rule.annotations,
+            ignore_status_changes=rule.ignore_status_changes,
+        )
+        for rule in controller.parents
+    )
 
 
 def is_another_kind(one: ResourceInfo, other: ResourceInfo) -> bool:

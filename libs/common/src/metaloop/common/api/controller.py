@@ -1,0 +1,70 @@
+"""What every kind of controller declares: whose parents it serves, which children they have, and its hooks."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from metaloop.common.api import fields
+from metaloop.common.api.hook import Hooks
+from metaloop.common.api.rules import ChildRule
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.job import ControllerId
+from metaloop.common.json import JsonObject
+from metaloop.common.objects.resource import ResourceId
+from metaloop.common.objects.selector import EVERYTHING, Labels, Selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentRule:
+    """Which objects of one resource are parents: those that both selectors match."""
+
+    resource: ResourceId
+    labels: Selector = EVERYTHING
+    annotations: Selector = EVERYTHING
+    ignore_status_changes: bool = False
+
+    def selects(self, *, labels: Labels, annotations: Labels) -> bool:
+        """Whether an object with these labels and annotations is a parent."""
+        return self.labels.matches(labels) and self.annotations.matches(annotations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A controller that can be served. Each kind is a subclass, in a module of its own."""
+
+    kind: ClassVar[str]
+
+    raw: JsonObject
+    """The whole object, as hooks are shown it."""
+    name: str
+    uid: str
+    generation: int
+    resource_version: str
+    parents: tuple[ParentRule, ...]
+    """At least one, and each resource once."""
+    children: tuple[ChildRule, ...]
+    hooks: Hooks
+    endpoint_configs: tuple[JsonObject, ...]
+    resync_period_seconds: float | None
+
+    @property
+    def id(self) -> ControllerId:
+        """What the bus calls it."""
+        return ControllerId(self.kind, self.name)
+
+    @property
+    def finalizer(self) -> str:
+        """The finalizer that it puts on its parents."""
+        return f"metacontroller.io/{self.kind.lower()}-{self.name}"
+
+    def parent_rule(self, resource: ResourceId) -> ParentRule | None:
+        """The rule for objects of a resource, in any version; None where they are no parents."""
+        named = (resource.group, resource.resource)
+        return next((rule for rule in self.parents if (rule.resource.group, rule.resource.resource) == named), None)
+
+
+def spec_of(raw: JsonObject) -> JsonObject:
+    """The spec of a controller. Raises InvalidSpec where it has none."""
+    spec = fields.object_at(raw, "spec", "")
+    if spec is None:
+        raise InvalidSpec("spec", "is missing")
+    return spec

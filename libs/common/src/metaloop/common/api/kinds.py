@@ -1,0 +1,67 @@
+"""Which kinds of controllers there are. Everything that needs "all kinds" reads this table.
+
+A kind is added by a module that parses it, a line here, its world in the watcher and its sync in the reconciler:
+see "Add a kind of controller" in docs/architecture.md.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from metaloop.common.api import API_VERSION, composite, decorator
+from metaloop.common.api.controller import Controller
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerKind:
+    """One kind of controller: where its objects are, how people call it, and how one is parsed."""
+
+    resource: ResourceInfo
+    """Of the controller objects themselves."""
+    short_names: tuple[str, ...]
+    parse: Callable[[JsonObject], Controller]
+    """The controller in a raw object. Raises InvalidSpec that names the first field at fault."""
+
+    @property
+    def name(self) -> str:
+        """The kind itself, as in `kind: CompositeController`."""
+        return self.resource.kind
+
+
+Kinds: TypeAlias = Mapping[str, ControllerKind]
+"""Kinds of controllers, by their names."""
+
+
+def by_name(*kinds: ControllerKind) -> Kinds:
+    """The kinds in their order."""
+    return {kind.name: kind for kind in kinds}
+
+
+KINDS: Final = by_name(
+    ControllerKind(
+        resource=ResourceInfo(
+            api_version=API_VERSION, resource="compositecontrollers", kind=composite.KIND, namespaced=False, has_status=True
+        ),
+        short_names=("cc", "cctl"),
+        parse=composite.parse_composite,
+    ),
+    ControllerKind(
+        resource=ResourceInfo(
+            api_version=API_VERSION, resource="decoratorcontrollers", kind=decorator.KIND, namespaced=False, has_status=True
+        ),
+        short_names=("dec", "decorators"),
+        parse=decorator.parse_decorator,
+    ),
+)
+
+
+def parse_controller(raw: JsonObject, *, kinds: Kinds = KINDS) -> Controller:
+    """The controller in a raw object of any of these kinds. Raises InvalidSpec that names the first field at fault."""
+    kind = kinds.get(unstructured.kind(raw))
+    if kind is None:
+        raise InvalidSpec("kind", f"{unstructured.kind(raw)} is no kind of controller")
+    return kind.parse(raw)
