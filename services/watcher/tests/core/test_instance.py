@@ -6,10 +6,10 @@ from metaloop.common.api.decorator import DecoratorController, parse_decorator
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.instance import Instance, child_selector, concerned_by_child, concerned_by_parent
+from metaloop.watcher.core.instance import Instance, concerned_by_child, concerned_by_parent
 from metaloop.watcher.core.record import ObjectKey, Record
 
-from ..objects import CONFIGMAPS, HELLOS, change, controller, instance, obj, owned_by, record, served
+from ..objects import CONFIGMAPS, HELLOS, change, instance, owned_by, record, served
 
 PODS = ResourceInfo(api_version="v1", resource="pods", kind="Pod", namespaced=True)
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False)
@@ -140,15 +140,10 @@ def test_a_parent_that_is_gone_adopts_nobody():
 
 @pytest.mark.parametrize("spec", [{}, {"selector": {}}, {"selector": "app=web"}, {"selector": {"matchLabels": {"a": 1}}}])
 def test_a_parent_without_a_usable_selector_adopts_nobody(spec: JsonObject):
-    assert child_selector(controller(), obj("p", spec=spec)) is None
+    adopting = instance()
+    adopting.learn_parent(adopting.targets[0], ("n", "p"), record("p", spec=spec))
 
-
-def test_a_generated_selector_is_the_parents_uid():
-    selector = child_selector(controller(generate_selector=True), obj("p", uid="u1"))
-
-    assert selector is not None
-    assert selector.matches({"controller-uid": "u1"})
-    assert not selector.matches({"controller-uid": "u2"})
+    assert not concerned(adopting, change(CONFIGMAPS, None, record("c", labels={"app": "web"})))
 
 
 def test_a_decorator_has_a_target_for_each_of_its_resources():
