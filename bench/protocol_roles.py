@@ -97,7 +97,7 @@ async def watcher(args: argparse.Namespace, bus: Bus) -> None:
     cache = Cache()
     core = Queue(shard=SHARD, epoch=secrets.token_hex(4), seen=cache.seen, limits=Limits(lease_seconds=args.ack_wait))
     queue = WorkQueue(core, clock=time.monotonic)
-    claims = Claims(queue, observe=cache.observe, lease_seconds=args.ack_wait)
+    claims = Claims(queue, observe=cache.observe, is_behind=lambda _: False, lease_seconds=args.ack_wait)
     stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
     dispatcher = Dispatcher(bus, stream, shard=SHARD, queue=queue, claims=claims)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:

@@ -40,7 +40,7 @@ async def run(scale: Scale) -> list[Figure]:
             connected(broker.url, name="worker") as theirs,
         ):
             queue = WorkQueue(Queue(shard=_SHARD, epoch="bench", seen=lambda _: True), clock=time.monotonic)
-            claims = Claims(queue, observe=lambda _: _OBSERVATION, lease_seconds=5.0)
+            claims = Claims(queue, observe=lambda _: _OBSERVATION, is_behind=lambda _: False, lease_seconds=5.0)
             dispatcher = Dispatcher(ours, JobStream(ours, StreamSettings()), shard=_SHARD, queue=queue, claims=claims)
             async with dispatcher.open(), asyncio.TaskGroup() as tasks:
                 hands = Hands(theirs)

@@ -57,8 +57,9 @@ async def dispatching(
 ) -> AsyncIterator[WorkQueue]:
     """A watcher's queue, connected to the bus for the length of the block."""
     queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=LIMITS), clock=time.monotonic)
-    claims = Claims(queue, observe=(cluster or Cluster()).observe, lease_seconds=LIMITS.lease_seconds)
-    claims.is_behind = lambda _: any(behind or ())
+    claims = Claims(
+        queue, observe=(cluster or Cluster()).observe, is_behind=lambda _: any(behind or ()), lease_seconds=LIMITS.lease_seconds
+    )
     dispatcher = Dispatcher(bus, JobStream(bus, STREAM), shard=SHARD, queue=queue, claims=claims)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(dispatcher.run())

@@ -4,10 +4,10 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from metaloop.common.bus.connect import Bus, Message, connected
 from metaloop.common.bus.messages import resigned_subject
@@ -21,22 +21,22 @@ from metaloop.common.report import Write
 from metaloop.common.service import Service
 from metaloop.watcher.awake import Awake
 from metaloop.watcher.claims import Claims
+from metaloop.watcher.connectivity import BrokerConnectivity
 from metaloop.watcher.core.election import Election
 from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.health import HealthWriter
 from metaloop.watcher.interests import Interests
-from metaloop.watcher.leader import Leader
+from metaloop.watcher.leader import Candidate, Leadership, SoleWatcher
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
-from metaloop.watcher.reach import Reach
 from metaloop.watcher.release import Pace, Releaser
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.supervise import Announcer, Supervisor
-from metaloop.watcher.tenure import Tenures
 from metaloop.watcher.views import Views, count_cache, count_queue
 from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
@@ -62,8 +62,7 @@ class Watcher:
         self.router = Router(queue=self.queue, caches=self.watches.caches, interests=interests)
         self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=announcer, settings=settings)
         interests.on_change = self._ring
-        self.claims = Claims(self.queue, observe=self.router.observe, lease_seconds=settings.ack_wait_seconds)
-        self.claims.is_behind = self._is_behind
+        self.claims = Claims(self.queue, observe=self.router.observe, is_behind=self._is_behind, lease_seconds=settings.ack_wait_seconds)
         self.awake = Awake(self.queue.clock)
 
     def begin_term(self) -> None:
@@ -107,33 +106,33 @@ class Watcher:
         return self.router.has_seen(write)
 
 
-class Reign:
-    """What a watcher does while it leads its shard: it grants leases, publishes jobs, and tells how controllers fare."""
+class LeaderTerm:
+    """What a watcher does while it leads its shard: it grants leases, publishes jobs, and reports the health of controllers."""
 
-    def __init__(self, watcher: Watcher, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> None:
+    def __init__(self, watcher: Watcher, kube: KubeClient, bus: Bus, *, settings: WatcherSettings, leads: Callable[[], bool]) -> None:
         self._watcher = watcher
         self._kube = kube
         self._bus = bus
         self._settings = settings
-        self._tenures = Tenures(bus, watcher.queue, patience_seconds=settings.ack_wait_seconds)
-        watcher.router.on_start, watcher.router.on_stop = self._tenures.started, self._tenures.stopped
+        self._leads = leads
+        self._handover = OwnershipHandover(bus, watcher.queue, patience_seconds=settings.ack_wait_seconds)
+        watcher.router.on_start, watcher.router.on_stop = self._handover.started, self._handover.stopped
         self._is_open = False
-        self.leads: Callable[[], bool] = _nobody_else_is_there
 
     async def run(self) -> None:
-        """Reign until cancelled."""
+        """Lead until cancelled."""
         watcher = self._watcher
         watcher.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock, leads=self.leads)
+        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock, leads=self._leads)
         try:
             async with dispatcher.open() as heard_since, asyncio.TaskGroup() as tasks:
                 if self._settings.leader_election and watcher.queue.core.window.workers:
                     watcher.awake.distrust(before=heard_since)  # what workers wrote while nobody led, they told nobody
-                watcher.supervisor.take_over(leads=self.leads)
+                watcher.supervisor.take_over(leads=self._leads)
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
-                tasks.create_task(self._tenures.run(leads=self.leads), name="tenures")
+                tasks.create_task(self._handover.run(leads=self._leads), name="handover")
                 tasks.create_task(health.run(), name="health")
                 tasks.create_task(self._releaser().run(), name="release")
         finally:
@@ -142,12 +141,12 @@ class Reign:
 
     async def check_open(self) -> None:
         """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
-        if self.leads() and not self._is_open:
+        if self._leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
 
     def _while_leading(self, listed: Callable[[], Iterable[Item]]) -> Callable[[], Iterable[Item]]:
-        """Who was asleep may wake up to find another in its place, before its reign is over: then there is nobody to write to."""
-        return lambda: listed() if self.leads() else ()
+        """What is `listed`, and nothing once another watcher may lead: a process that was asleep learns of that before its term is cancelled."""
+        return lambda: listed() if self._leads() else ()
 
     def _releaser(self) -> Releaser:
         watcher = self._watcher
@@ -163,7 +162,7 @@ class Reign:
         settings = self._settings
         stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
         dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
-        dispatcher.leads = self.leads
+        dispatcher.leads = self._leads
         dispatcher.on_report = self._watcher.router.hear
         dispatcher.follow = self._watcher.router.follow
         return dispatcher
@@ -177,9 +176,10 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         KubeClient.connect(settings.kubeconfig) as kube,
         connected(settings.nats_url, name="metaloop-watcher") as bus,
         EventRecorder.running(kube) as events,
+        _leadership(service, kube, bus, settings=settings) as leadership,
     ):
         watcher = Watcher(settings, kube, events)
-        reign = Reign(watcher, kube, bus, settings=settings)
+        term = LeaderTerm(watcher, kube, bus, settings=settings, leads=leadership.leads)
 
         async def check_cluster() -> None:
             await kube.request("GET", "/version")
@@ -187,7 +187,7 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         service.probes.alive("nats", bus.check)
         service.probes.alive("kubernetes", check_cluster)
         service.probes.ready("nats", bus.check)
-        service.probes.ready("dispatch", reign.check_open)
+        service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
         count_queue(watcher.queue)
         count_cache(watcher.watches)
@@ -200,36 +200,33 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
                 queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients
             )
             service.run("views", partial(views.serve, settings.debug_port))
-        service.run("lead", _leading(reign, kube, bus, settings=settings))
+        service.run("lead", partial(leadership.run, term.run))
         yield
 
 
-def _leading(reign: Reign, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What runs the reign: for ever, or whenever an election is won."""
+@asynccontextmanager
+async def _leadership(service: Service, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> AsyncIterator[Leadership]:
+    """Leadership of the shard: without competition, or by an election that hears of resignations for the length of the block."""
     if not settings.leader_election:
-        return reign.run
+        yield SoleWatcher()
+        return
     share = settings.share.name
-    election = Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds)
-    leader = Leader(kube, election, namespace=settings.lease_namespace, name=f"metaloop-watcher-{share}")
-    leader.on_resigned = partial(bus.publish, resigned_subject(share), b"")
-    reign.leads = leader.leads
-    reach = Reach(bus, patience_seconds=settings.leader_lease_seconds)
-    leader.is_cut_off = reach.is_cut_off
+    connectivity = BrokerConnectivity(bus, patience_seconds=settings.leader_lease_seconds)
+    candidate = Candidate(
+        kube,
+        Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds),
+        lease=(settings.lease_namespace, f"metaloop-watcher-{share}"),
+        announce_resignation=partial(bus.publish, resigned_subject(share), b""),
+        is_cut_off=connectivity.is_cut_off,
+    )
 
     async def look(_: Message) -> None:
-        leader.wake()
+        candidate.wake()
 
-    async def lead() -> None:
-        async with bus.listening(resigned_subject(share), look), asyncio.TaskGroup() as tasks:
-            tasks.create_task(reach.run(), name="reach")
-            await leader.run(reign.run)
-
-    return lead
+    service.run("broker connectivity", connectivity.run)
+    async with bus.listening(resigned_subject(share), look):
+        yield candidate
 
 
 async def _check_connected() -> None:
     raise Unavailable("not connected to NATS yet")
-
-
-def _nobody_else_is_there() -> bool:
-    return True

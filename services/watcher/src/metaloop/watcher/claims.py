@@ -11,37 +11,32 @@ from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.workqueue import WorkQueue
 
 Observe: TypeAlias = Callable[[JobKey], CachedObservation | Gone]
-"""The world of one parent as the cache holds it now."""
+"""What the cache holds of one parent and its objects now."""
 
 _BEHIND_RETRY_SECONDS = 0.25
 
-_put_off_total = metrics.counter(
-    "metaloop_claims_put_off", "Claims that were put off since what we know may be from before our own writes."
-)
-
-
-def _never(_: JobKey) -> bool:
-    """The answer where nothing can be missed."""
-    return False
+_put_off_total = metrics.counter("metaloop_claims_put_off", "Claims put off because the cache may be older than our own writes.")
 
 
 class Claims:
-    """Grants leases on the keys of the queue."""
+    """Grants leases on the keys of the queue.
 
-    def __init__(self, queue: WorkQueue, *, observe: Observe, lease_seconds: float) -> None:
-        self.is_behind: Callable[[JobKey], bool] = _never
-        """Whether what we know of a parent's world may be older than our own last writes to it: then nobody gets it."""
+    `is_behind` says whether the cache may be older than our own last writes to a parent's objects: then nobody is granted the parent.
+    """
+
+    def __init__(self, queue: WorkQueue, *, observe: Observe, is_behind: Callable[[JobKey], bool], lease_seconds: float) -> None:
         self._queue = queue
         self._observe = observe
+        self._is_behind = is_behind
         self._lease_seconds = lease_seconds
 
     def answer(self, request: ClaimRequest) -> bytes:
         """The wire form of the reply to a claim.
 
-        Observation and lease are made in one go, without an await in between: no event is applied to the cache after the one and counted as
-        seen by the other.
+        Observation and lease are made without an await in between: an event that the cache takes after the observation can't be counted as
+        seen by the lease.
         """
-        if self.is_behind(request.key):
+        if self._is_behind(request.key):
             _put_off_total.inc()
             return refusal_to_bytes(Busy(retry_seconds=_BEHIND_RETRY_SECONDS))
         now = self._queue.clock()

@@ -1,11 +1,11 @@
-"""Which replica of this shard may dispatch: a Lease, and a warm standby."""
+"""Leader election: of the replicas of a shard, the holder of its Lease leads; the others are warm standbys."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
@@ -16,56 +16,88 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import is_set_within
 from metaloop.watcher.core.election import Election, LeaseRecord
+from metaloop.watcher.core.record import ObjectKey
 from metaloop.watcher.errors import NotLeading
 
 log = get_logger()
 
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
 
-Reign: TypeAlias = Callable[[], Awaitable[object]]
-"""What a leader does, until it is cancelled."""
-Herald: TypeAlias = Callable[[], Awaitable[object]]
-"""Tells the other candidates that the Lease is free."""
+Term: TypeAlias = Callable[[], Awaitable[object]]
+"""What a leader does. It runs until it is cancelled."""
 
 _RESIGN_SECONDS = 1.0
 _CUT_OFF = "metaloop.dev/cut-off"
 _WANTED_BY = "metaloop.dev/wanted-by"
 
 
-def now_awake_or_asleep() -> float:
-    """Seconds on a clock that goes on while this process is stopped, and while the machine sleeps."""
+def boot_time() -> float:
+    """Seconds since the machine started, counted also while this process is stopped or the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Leader:
-    """One candidate for the leadership of a shard."""
-
-    def __init__(self, kube: KubeClient, election: Election, *, namespace: str, name: str) -> None:
-        self._kube = kube
-        self._election = election
-        self._namespace = namespace
-        self._name = name
-        self._wakened = asyncio.Event()
-        self.on_resigned: Herald = _nobody_waits
-        """What is done once the Lease is given back."""
-        self.is_cut_off: Callable[[], bool] = _never
-        """Whether we have been out of reach of those whom we would lead for longer than the lease."""
-
-    def wake(self) -> None:
-        """Look at the Lease now, if it isn't ours: there is reason to think that it is free."""
-        self._wakened.set()
+class Leadership(Protocol):
+    """Whether this watcher leads its shard, and when."""
 
     def leads(self) -> bool:
-        """Whether we lead at this moment: to be asked before each word that only a leader may say."""
-        return self._election.holds(now_awake_or_asleep())
+        """Whether this watcher leads at this moment. Ask before everything that only a leader may say."""
+        ...
 
-    async def run(self, reign: Reign) -> None:
-        """Lead whenever nobody else does, for ever: `reign` runs while we lead, and is over before anybody else may begin."""
+    async def run(self, term: Term) -> None:
+        """Until cancelled: run `term` while this watcher leads. The term is over before another watcher's may begin."""
+        ...
+
+
+class SoleWatcher:
+    """The only watcher of its shard: it always leads."""
+
+    def leads(self) -> bool:
+        """Whether it leads: always."""
+        return True
+
+    async def run(self, term: Term) -> None:
+        """Run one term, which ends with the process."""
+        await term()
+
+
+class Candidate:
+    """One of several watchers that may lead a shard.
+
+    `announce_resignation` tells the other candidates that the Lease is free. `is_cut_off` says whether this one has not reached its workers
+    for longer than the lease.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        election: Election,
+        *,
+        lease: ObjectKey,
+        announce_resignation: Callable[[], Awaitable[object]],
+        is_cut_off: Callable[[], bool],
+    ) -> None:
+        self._kube = kube
+        self._election = election
+        self._namespace, self._name = lease
+        self._announce_resignation = announce_resignation
+        self._is_cut_off = is_cut_off
+        self._awakened = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look at the Lease now if another holds it: it may be free."""
+        self._awakened.set()
+
+    def leads(self) -> bool:
+        """Whether this watcher leads at this moment."""
+        return self._election.holds(boot_time())
+
+    async def run(self, term: Term) -> None:
+        """Lead whenever nobody else does, until cancelled."""
         try:
             while True:
                 await self._win()
                 log.info("leader.won", lease=self._name)
-                await self._lead(reign)
+                await self._lead(term)
                 log.warning("leader.lost", lease=self._name)
                 await self._resign()
         finally:
@@ -74,44 +106,44 @@ class Leader:
     async def _win(self) -> None:
         while True:
             try:
-                self._election.see(await self._read(), now=now_awake_or_asleep())
+                self._election.see(await self._read(), now=boot_time())
                 if await self._may_begin():
                     return
             except (AlreadyExists, Conflict):
                 pass  # somebody was faster
             except MetaloopError as error:
                 log.warning("leader.unknown", **{fields.ERROR: str(error)})
-            await is_set_within(self._wakened, self._election.retry_seconds / 2)
-            self._wakened.clear()
+            await is_set_within(self._awakened, self._election.retry_seconds / 2)
+            self._awakened.clear()
 
     async def _may_begin(self) -> bool:
-        """Whether we have the Lease, which who is cut off leaves to others; a holder that is cut off is asked for it."""
-        if self.is_cut_off():
+        """Whether the Lease is ours now. A candidate that is cut off doesn't take it; a holder that is cut off is asked for it."""
+        if self._is_cut_off():
             return False
-        if self._election.may_take(now_awake_or_asleep()):
+        if self._election.may_take(boot_time()):
             await self._bid()
             return True
         if self._election.may_ask:
-            self._election.see(await self._write(self._election.request()), now=now_awake_or_asleep())
+            self._election.see(await self._write(self._election.request()), now=boot_time())
             log.info("leader.asked", lease=self._name)
         return False
 
-    async def _lead(self, reign: Reign) -> None:
+    async def _lead(self, term: Term) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                reigning = tasks.create_task(_until_cancelled(reign), name="reign")
+                running = tasks.create_task(_until_cancelled(term), name="leader term")
                 await self._keep()
-                reigning.cancel()
+                running.cancel()
         except* NotLeading:
-            pass  # the reign noticed before we did
+            pass  # the term noticed before we did
 
     async def _keep(self) -> None:
-        """Renew the Lease for as long as that works in time; return when it is ours no more, or somebody should have it who can do more with it."""
+        """Renew the Lease while that works in time. Return when it is lost, or when we are cut off and another candidate asked for it."""
         while self.leads():
-            await asyncio.sleep(min(self._election.retry_seconds, self._election.seconds_left(now_awake_or_asleep())))
+            await asyncio.sleep(min(self._election.retry_seconds, self._election.seconds_left(boot_time())))
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._election.seconds_left(now_awake_or_asleep())):
-                    if not await self._renew() or (self._election.record.wanted_by and self.is_cut_off()):
+                async with asyncio.timeout(self._election.seconds_left(boot_time())):
+                    if not await self._renew() or (self._election.record.wanted_by and self._is_cut_off()):
                         return
 
     async def _renew(self) -> bool:
@@ -125,20 +157,20 @@ class Leader:
         return True
 
     async def _is_still_ours(self) -> bool:
-        """Somebody wrote to the Lease, or it is gone: if it names us, or nobody, it can be renewed with the next try."""
+        """Whether the Lease names us or nobody after somebody wrote to it or deleted it: then the next try renews it."""
         try:
-            self._election.see(await self._read(), now=now_awake_or_asleep())
+            self._election.see(await self._read(), now=boot_time())
         except MetaloopError:
             return True
         return self._election.record.holder in {"", self._election.identity}
 
     async def _bid(self) -> None:
-        sent = now_awake_or_asleep()
-        written = await self._write(self._election.bid(at=_wall_clock(), is_cut_off=self.is_cut_off()))
-        self._election.won(written, sent=sent, now=now_awake_or_asleep())
+        sent = boot_time()
+        written = await self._write(self._election.bid(at=_wall_clock(), is_cut_off=self._is_cut_off()))
+        self._election.won(written, sent=sent, now=boot_time())
 
     async def _resign(self) -> None:
-        """Let others begin at once; where that fails, they wait until the lease is over."""
+        """Free the Lease, so that another candidate can begin at once; where that fails, they wait until it expires."""
         if not self.leads():
             return
         record = self._election.resign(at=_wall_clock())
@@ -146,7 +178,7 @@ class Leader:
             async with asyncio.timeout(_RESIGN_SECONDS):
                 await self._write(record)
                 log.info("leader.resigned", lease=self._name)
-                await self.on_resigned()
+                await self._announce_resignation()
 
     async def _read(self) -> LeaseRecord:
         try:
@@ -161,16 +193,8 @@ class Leader:
         return _record(await self._kube.create(LEASES, lease))
 
 
-async def _nobody_waits() -> None:
-    """Where nobody listens, the others look at the Lease now and then."""
-
-
-def _never() -> bool:
-    return False
-
-
-async def _until_cancelled(reign: Reign) -> None:
-    await reign()
+async def _until_cancelled(term: Term) -> None:
+    await term()
 
 
 def _record(lease: JsonObject) -> LeaseRecord:

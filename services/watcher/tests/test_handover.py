@@ -16,7 +16,7 @@ from metaloop.devkit.broker import Broker
 from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.tenure import Tenures
+from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 CONTROLLER = controller_id()
@@ -30,17 +30,17 @@ class Server:
     def __init__(self, bus: Bus, epoch: str) -> None:
         self.queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=Limits()), clock=time.monotonic)
         self.leads = True
-        self.tenures = Tenures(bus, self.queue, patience_seconds=PATIENCE_SECONDS)
+        self.handover = OwnershipHandover(bus, self.queue, patience_seconds=PATIENCE_SECONDS)
 
     def start(self) -> None:
         """The controller came to it, with a parent."""
-        self.tenures.started(CONTROLLER)
+        self.handover.started(CONTROLLER)
         self.queue.mark(KEY, MarkClass.CHANGED, "it changed")
 
     def stop(self) -> None:
         """The controller went."""
         self.queue.forget_controller(CONTROLLER)
-        self.tenures.stopped(CONTROLLER)
+        self.handover.stopped(CONTROLLER)
 
     def serves(self) -> bool:
         """Whether it hands out the parent; if so, it is in hand from now on."""
@@ -70,7 +70,7 @@ async def server(broker: Broker, name: str) -> AsyncIterator[Server]:
     """A watcher with a connection of its own, that leads for the length of the block."""
     async with connected(broker.url, name=name) as bus, asyncio.TaskGroup() as tasks:
         server = Server(bus, name)
-        running = tasks.create_task(server.tenures.run(leads=lambda: server.leads))
+        running = tasks.create_task(server.handover.run(leads=lambda: server.leads))
         yield server
         running.cancel()
 
@@ -113,7 +113,7 @@ async def test_while_the_other_goes_on_the_controller_is_left_to_it(broker: Brok
         await eventually(one.serves)
         other.start()
         await asyncio.sleep(0.5)
-        one.tenures.started(CONTROLLER)  # in another form
+        one.handover.started(CONTROLLER)  # in another form
 
         other.stop()
         await asyncio.sleep(0.5)
@@ -153,7 +153,7 @@ async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker:
         await asyncio.sleep(PATIENCE_SECONDS)
 
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(standby.tenures.run(leads=lambda: True))
+            running = tasks.create_task(standby.handover.run(leads=lambda: True))
             await eventually(standby.serves, within_seconds=0.7)
             running.cancel()
 
