@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metaloop.devkit import probes
-from metaloop.devkit.certs import Authority, signing_pair
+from metaloop.devkit.certs import Authority
 from metaloop.devkit.kubeconfig import Kubeconfig
 from metaloop.devkit.ports import LOOPBACK
 from metaloop.devkit.processes import Daemon, Program, group, start_on_free_port
@@ -115,7 +115,8 @@ class _Site:
         self._authority.serving("kube-apiserver", hosts=_SERVING_HOSTS).write(self._folder / "serving")
         self._front_proxies.client(_FRONT_PROXY).write(self._folder / _FRONT_PROXY)
         self._front_proxy_ca.write_bytes(self._front_proxies.certificate_pem)
-        signing_pair().write(self._folder / "service-accounts")
+        # Tokens of service accounts are signed with this key, and checked with the public key of its certificate.
+        self._authority.client("service-accounts").write(self._folder / "service-accounts")
         self._secret("tokens.csv", f"{self.admin_token},{ADMIN},{ADMIN},{_ADMINS}\n")
         if self._audit_log:
             (self._folder / "audit-policy.yaml").write_text(_AUDIT_POLICY)
@@ -127,7 +128,7 @@ class _Site:
                 server_url=_url(port),
                 ca_pem=self._authority.certificate_pem,
                 user=user,
-                credentials=self._authority.client(user, groups=[_ADMINS]),
+                credentials=self._authority.client(user, group=_ADMINS),
             ).write(self.kubeconfig_of(user))
 
     def kubeconfig_of(self, user: str) -> Path:
