@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 from protocol_truth import Truth
 
-from metaloop.devkit import procfs
 from metaloop.devkit.broker import Broker
 
 _ROLES = Path(__file__).with_name("protocol_roles.py")
@@ -50,9 +50,9 @@ async def measure(args: argparse.Namespace, truth: Truth, broker: Broker, proces
     pids = [watcher.pid, *(worker.pid for worker in workers), broker.pid]
     await burst(truth, watcher, jobs=2000)
     for _ in range(args.rounds):
-        before, began = [procfs.cpu_seconds(pid) for pid in pids], time.monotonic()
+        before, began = [_cpu_seconds(pid) for pid in pids], time.monotonic()
         ended = await burst(truth, watcher, jobs=args.jobs)
-        spent = [procfs.cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True)]
+        spent = [_cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True)]
         micros = [1e6 * each / args.jobs for each in (spent[0], sum(spent[1:-1]), spent[-1])]
         rate = args.jobs / (ended - began)
         print(f"{rate:6.0f} jobs/s; CPU per job: watcher {micros[0]:.0f} us, workers {micros[1]:.0f} us, nats-server {micros[2]:.0f} us")
@@ -61,6 +61,11 @@ async def measure(args: argparse.Namespace, truth: Truth, broker: Broker, proces
         await asyncio.sleep(random.uniform(0.005, 0.015))
     for worker in workers:
         print("mark to sync at rest, the last hundred:", await last_line(worker))
+
+
+def _cpu_seconds(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 async def burst(truth: Truth, watcher: asyncio.subprocess.Process, *, jobs: int) -> float:

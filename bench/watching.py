@@ -5,13 +5,13 @@ What it measures of itself it prints as one line of JSON.
 
 import asyncio
 import gc
-import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
+import psutil
 import uvloop
 
 from bench.rig import PARENTS
@@ -20,7 +20,6 @@ from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.login import login_of_kubeconfig
 from metaloop.common.report import Write
-from metaloop.devkit import procfs
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.manifests import child_rule, composite
 from metaloop.watcher.core.event import Change
@@ -71,12 +70,12 @@ async def main(kubeconfig: str, *, objects: int, events: int) -> dict[str, float
         half.watches.start(PARENTS, group)
         await _until(lambda: half.watches.is_synced(PARENTS.id))
         gc.collect()
-        rss, cpu, began = procfs.rss_bytes(os.getpid()), time.process_time(), time.monotonic()
+        rss, cpu, began = psutil.Process().memory_info().rss, time.process_time(), time.monotonic()
         half.watches.start(CONFIG_MAPS, group)
         await _until(lambda: half.watches.is_synced(CONFIG_MAPS.id))
         listed, list_cpu = time.monotonic() - began, time.process_time() - cpu
         gc.collect()
-        grown = procfs.rss_bytes(os.getpid()) - rss
+        grown = psutil.Process().memory_info().rss - rss
         half.start()
         before, marks = half.events, half.queue.core.counts.marks
         async with aiohttp.ClientSession() as session:

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
-from metaloop.devkit import procfs
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.ports import free_port
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, NAMESPACES, Cluster
@@ -57,15 +57,15 @@ async def test_serves_a_cluster_that_it_did_not_start_and_ends_cleanly(foreign: 
         assert up.ready_file.exists()
         assert str(foreign.kubeconfig_path) in up.ready_file.read_text()
         await _serves_a_new_controller(foreign, "served")
-        children = procfs.descendants(up.process.pid)
-        assert {os.getpgid(child) for child in children} == {up.process.pid}
+        children = _descendants(up)
+        assert {os.getpgid(child.pid) for child in children} == {up.process.pid}
 
         asked = time.monotonic()
         up.process.send_signal(signal.SIGTERM)
         code = await up.process.wait()
 
         assert (code, time.monotonic() - asked < _STOP_SECONDS) == (0, True)
-        assert [child for child in children if procfs.start_time(child)] == []
+        assert [child for child in children if child.is_running()] == []
         assert [*up.temp.iterdir()] == []
         assert not up.ready_file.exists()
 
@@ -83,7 +83,7 @@ async def test_every_kind_of_kubeconfig_is_understood(foreign: ControlPlane, tmp
 async def test_no_child_outlives_it_even_when_it_is_killed(foreign: ControlPlane, tmp_path: Path) -> None:
     async with _up(tmp_path, "--kubeconfig", str(foreign.kubeconfig_path)) as up:
         assert await up.line() == "metaloop: ready"
-        children = procfs.descendants(up.process.pid)
+        children = _descendants(up)
         assert len(children) >= 5
 
         up.process.kill()
@@ -99,7 +99,7 @@ async def test_interrupt_during_the_start_ends_it_as_cleanly(foreign: ControlPla
     async with _up(tmp_path, "--kubeconfig", str(foreign.kubeconfig_path)) as up:
 
         async def has_children() -> None:
-            expect(len(procfs.descendants(up.process.pid)) >= 2, "nothing is started yet")
+            expect(len(_descendants(up)) >= 2, "nothing is started yet")
 
         await eventually(has_children, within_seconds=_READY_SECONDS)
         up.process.send_signal(signal.SIGINT)
@@ -173,8 +173,12 @@ def _exec_plugin(token: str) -> dict[str, object]:
     return {"apiVersion": version, "command": "echo", "args": [answer], "interactiveMode": "Never"}
 
 
-def _is_alive(pid: int) -> bool:
+def _descendants(up: Up) -> list[psutil.Process]:
+    return psutil.Process(up.process.pid).children(recursive=True)
+
+
+def _is_alive(process: psutil.Process) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Awaitable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from metaloop.devkit.errors import KeepsDying, StartFailed
 from metaloop.devkit.ports import LOOPBACK, free_port
 from metaloop.devkit.probes import Probe, tcp_greets
 from metaloop.devkit.processes import Daemon, Program, group, start_on_free_port
-from metaloop.devkit.procfs import start_time
 from metaloop.devkit.testbed.eventually import eventually, expect
 
 SERVER = """
@@ -77,7 +77,7 @@ async def test_all_daemons_are_gone_after_the_block(tmp_path: Path) -> None:
         daemon = await daemons.start(server(tmp_path, free_port()))
         pid = daemon.pid
 
-    assert start_time(pid) is None
+    assert not psutil.pid_exists(pid)
 
 
 async def test_a_daemon_that_ends_before_it_is_ready_fails_the_start_with_the_end_of_its_log(tmp_path: Path) -> None:

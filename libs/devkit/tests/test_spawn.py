@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from metaloop.devkit import spawn as spawn_module
-from metaloop.devkit.procfs import descendants, start_time
 from metaloop.devkit.spawn import kill_tree, spawn
 from metaloop.devkit.testbed.eventually import eventually, expect
 
@@ -31,20 +32,23 @@ asyncio.run(main())
 async def gone(*pids: int) -> None:
     async def check() -> None:
         for pid in pids:
-            expect(start_time(pid) is None or is_zombie(pid), f"{pid} still lives")
+            expect(not is_alive(pid), f"{pid} is still alive")
 
     await eventually(check)
 
 
-def is_zombie(pid: int) -> bool:
-    return " Z " in Path(f"/proc/{pid}/stat").read_text()
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent = await asyncio.create_subprocess_exec(*(sys.executable, "-c", PARENT, *FOREVER), cwd=tmp_path, stdout=asyncio.subprocess.PIPE)
     assert parent.stdout
     child = int(await parent.stdout.readline())
-    assert start_time(child)
+    assert is_alive(child)
 
     parent.kill()
     await parent.wait()
@@ -73,9 +77,9 @@ async def test_killing_a_tree_ends_the_children_of_children(tmp_path: Path) -> N
     child = await spawn((sys.executable, "-c", tree), folder=tmp_path, log=tmp_path / "log")
 
     async def grandchild() -> list[int]:
-        found = descendants(child.pid)
+        found = psutil.Process(child.pid).children(recursive=True)
         expect(found, "no grandchild yet")
-        return found
+        return [each.pid for each in found]
 
     grandchildren = await eventually(grandchild)
 

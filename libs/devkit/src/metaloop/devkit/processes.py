@@ -13,7 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from metaloop.devkit import procfs, tell
+import psutil
+
+from metaloop.devkit import tell
 from metaloop.devkit.deaths import Deaths
 from metaloop.devkit.errors import DevkitError, KeepsDying, StartFailed, tail_of
 from metaloop.devkit.ports import free_port
@@ -81,12 +83,13 @@ class Daemon:
         return self._process is not None and self._process.returncode is None
 
     def cpu_seconds(self) -> float:
-        """CPU time of its present life."""
-        return procfs.cpu_seconds(self.pid)
+        """User and system time of its present process, without its children."""
+        times = psutil.Process(self.pid).cpu_times()
+        return times.user + times.system
 
     def rss_bytes(self) -> int:
         """Its resident memory."""
-        return procfs.rss_bytes(self.pid)
+        return psutil.Process(self.pid).memory_info().rss
 
     async def start(self) -> None:
         """Run it until it is ready, and keep it running from then on; `StartFailed` if it ends or stays silent before."""

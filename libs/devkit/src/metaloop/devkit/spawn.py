@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from metaloop.devkit import procfs
+import psutil
+
 from metaloop.devkit.errors import DevkitError
 
 _TETHER = Path(__file__).with_name("tether.py")
@@ -36,10 +37,18 @@ async def kill_tree(process: asyncio.subprocess.Process) -> None:
     """End a child and every process below it with SIGKILL: for tools that start others, as compilers do."""
     if process.returncode is not None:
         return
-    for pid in [process.pid, *procfs.descendants(process.pid)]:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for member in _tree_of(process.pid):
+        with suppress(psutil.NoSuchProcess):
+            member.kill()
     await process.wait()
+
+
+def _tree_of(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def exit_text(code: int) -> str:
