@@ -1,77 +1,69 @@
-"""Runs a service: signals, task group, readiness, drain; the same life for all three.
+"""Runs a service: signals, task group, readiness and drain. All three services have the same life cycle.
 
-    starting    probes are answered; `build` connects, registers tasks, checks, routes and what to drain
-    serving     the tasks run, and `/readyz` says yes as long as its checks do
-    draining    after SIGTERM or SIGINT: `/readyz` says no, the drains finish what was begun, then the tasks are cancelled
-    stopped     what `build` opened is closed again; exit 0
+    starting    The probes answer; `build` connects and registers tasks, checks, routes and drains.
+    serving     The tasks run. `/readyz` succeeds as long as its checks do.
+    draining    After SIGTERM or SIGINT: `/readyz` fails, the drains finish what was begun, then the tasks are cancelled.
+    stopped     What `build` opened is closed; exit status 0.
 
-A task that fails ends the service with status 1: whoever runs it starts it anew, which is a state that we know how to begin from.
-Whatever hangs, the process is gone 8 seconds after the signal; a second signal ends it at once.
+A task that fails ends the service with status 1. The supervisor (Kubernetes, for example) starts a new process, which begins from a known state.
+The process ends 8 seconds after the signal at the latest, even when its event loop is stuck. A second signal ends it at once.
 """
 
 import asyncio
 import gc
 import os
 import signal
-import socket
-import ssl
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeAlias
 
-import uvicorn
 import uvloop
-from fastapi import FastAPI
 
 from metaloop.common.errors import MetaloopError
-from metaloop.common.keepalive import Patience, keep_alive
 from metaloop.common.probes import Probes, Unwell
+from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener, ServiceSettings
 from metaloop.common.telemetry import configure_logging, fields, get_logger
 from metaloop.common.telemetry.traces import configure_tracing, flush_traces
 
 DRAIN_SECONDS = 6.0
-"""How long the drains may take together."""
+"""How long all drains may take together."""
 LIFE_AFTER_SIGNAL_SECONDS = 7.5
-"""After that the process ends itself, done or not: Kubernetes and our own tools wait little longer."""
-_CLOSE_SECONDS = 1
-_COLLECTIONS = (20_000, 20, 50)
-"""A request makes a few hundred objects that live for milliseconds: by default the collector would run for every second one of them, at 15 % of
-the hook gateway's time, and find next to nothing."""
-_KEEP_ALIVE_SECONDS = 75
-_CALLERS_PATIENCE = Patience(idle_seconds=2, interval_seconds=1, probes=2)
-"""A caller whose machine is gone is noticed in four seconds: before its lease is over, so that what it asked for ends before another asks again."""
+"""After this time the process ends itself, finished or not: Kubernetes and the devkit wait little longer."""
+_GC_THRESHOLDS = (20_000, 20, 50)
+"""A request allocates a few hundred objects that live for milliseconds. With Python's defaults the collector runs for every second request, takes
+15 % of the hook gateway's time, and finds almost nothing."""
 
 log = get_logger()
 
 
 class Service:
-    """One service's life: what `build` registers on it, and whether it is over."""
+    """The life of one service, and what `build` registers on it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.app = FastAPI(title=f"metaloop {name}", docs_url=None, redoc_url=None, openapi_url=None)
-        """For routes of its own, beside the probes."""
+        self.app = new_app(f"metaloop {name}")
+        """The HTTP application. It serves the probes; `build` may add routes."""
         self.probes = Probes()
         self.stopping = asyncio.Event()
-        """Set by the first signal: begin nothing new."""
+        """Set by the first signal: start no new work."""
         self._started = False
         self._mains: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {}
         self._drains: dict[str, Callable[[], Awaitable[object]]] = {}
-        self.probes.ready("service", self._serves)
+        self.probes.ready("service", self._check_serving)
         self.probes.mount(self.app)
 
     def run(self, name: str, main: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run `main` as a task as soon as `build` is through; if it fails, the service ends. It is cancelled after the drains."""
+        """Run `main` as a task once `build` has finished. The service ends when it fails; it is cancelled after the drains."""
         self._mains[name] = main
 
     def on_drain(self, name: str, drain: Callable[[], Awaitable[object]]) -> None:
-        """Before the tasks are cancelled, wait for `drain`: it returns when what was begun is finished."""
+        """Wait for `drain` before the tasks are cancelled. It returns when the work in progress is finished."""
         self._drains[name] = drain
 
     async def live(self) -> None:
-        """Run all tasks until the first signal, drain, and cancel them; raises the group of what failed."""
+        """Run all tasks until the first signal, then drain, then cancel them. Raises the exception group of the tasks that failed."""
         tasks: list[asyncio.Task[object]] = []
         try:
             async with asyncio.TaskGroup() as group:
@@ -89,10 +81,10 @@ class Service:
 
     @property
     def started(self) -> bool:
-        """Whether `build` is through."""
+        """Whether `build` has finished."""
         return self._started
 
-    async def _serves(self) -> None:
+    async def _check_serving(self) -> None:
         if self.stopping.is_set():
             raise Unwell("draining")
         if not self._started:
@@ -109,7 +101,7 @@ class Service:
 
 
 Build: TypeAlias = Callable[[Service], AbstractAsyncContextManager[object]]
-"""Opens what the service needs for as long as the block lasts, and registers on the service what it is made of."""
+"""Opens what the service needs while the block runs, and registers tasks, probes, routes and drains on the service."""
 
 
 def run_service(name: str, settings: ServiceSettings, build: Build) -> int:
@@ -129,7 +121,7 @@ def run_service(name: str, settings: ServiceSettings, build: Build) -> int:
 
 
 def _log_failure(problem: Exception) -> None:
-    """One line for each cause. What we raise on purpose says what to do about it; of anything else, we need to see where it came from."""
+    """Log one line per cause. Our own errors and the system's say what to do; any other is logged with its traceback."""
     if isinstance(problem, ExceptionGroup):
         for cause in problem.exceptions:
             _log_failure(cause)
@@ -140,27 +132,21 @@ def _log_failure(problem: Exception) -> None:
 
 async def _serve(name: str, listener: Listener, build: Build) -> None:
     service = Service(name)
-    server = _server(service.app, listener)
-    listening = _listening(listener)
-    host, port = listening.getsockname()[:2]
-    log.info("service.starting", **{fields.HOST: host, fields.PORT: port})
     with _end_in_time() as start_clock:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[listening]), name="http")
+        async with serving(service.app, listener) as address, asyncio.TaskGroup() as group:
+            log.info("service.starting", **{fields.HOST: address.host, fields.PORT: address.port})
             living = group.create_task(_live(service, build, start_clock), name="service")
             _on_signals(service, living, start_clock)
-            await asyncio.wait({living})
-            server.should_exit = True
 
 
 async def _live(service: Service, build: Build, start_clock: Callable[[], None]) -> None:
-    gc.set_threshold(*_COLLECTIONS)
+    gc.set_threshold(*_GC_THRESHOLDS)
     async with build(service):
-        gc.freeze()  # what is here now stays: no collection needs to look at it again
+        gc.freeze()  # these objects live as long as the process: the collector need not visit them again
         try:
             await service.live()
         finally:
-            start_clock()  # after a failure, too, closing must not take for ever
+            start_clock()  # closing is bounded after a failure, too
 
 
 def _on_signals(service: Service, living: asyncio.Task[None], start_clock: Callable[[], None]) -> None:
@@ -181,7 +167,7 @@ def _on_signals(service: Service, living: asyncio.Task[None], start_clock: Calla
 
 @contextmanager
 def _end_in_time() -> Iterator[Callable[[], None]]:
-    """Yields what starts the clock: if the block is not over in time from then on, the process ends, even if its loop is stuck."""
+    """Yield a function that starts the clock. If the block has not ended in time from then on, the process ends, even with its event loop stuck."""
     clock = threading.Timer(LIFE_AFTER_SIGNAL_SECONDS, _end_now)
     clock.daemon = True
 
@@ -202,40 +188,3 @@ def _end_now() -> None:
 
 async def _awaited(drain: Callable[[], Awaitable[object]]) -> None:
     await drain()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its own idea of signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the service."""
-        yield
-
-
-def _server(app: FastAPI, listener: Listener) -> _Server:
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_CLOSE_SECONDS,
-        ssl_certfile=listener.certificate_file or None,
-        ssl_keyfile=listener.key_file or None,
-        ssl_ca_certs=listener.client_ca_file or None,
-        ssl_cert_reqs=ssl.CERT_REQUIRED if listener.client_ca_file else ssl.CERT_NONE,
-    )
-    return _Server(config)
-
-
-def _listening(listener: Listener) -> socket.socket:
-    """The socket to serve on; taken at the very beginning, so that a port in use ends the service at once."""
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    listening = socket.create_server((listener.host, listener.port), family=family, backlog=2048, reuse_port=listener.reuse_port)
-    keep_alive(listening, _CALLERS_PATIENCE)
-    return listening

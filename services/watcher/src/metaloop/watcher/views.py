@@ -1,17 +1,19 @@
-"""Read-only views for people who ask why: the queue with each key's class, age and reason; leases, caches, controllers.
+"""Read-only debug views: the queue with each key's class, age and reason; leases, caches and controllers.
 
-They are served on a port of their own, on loopback only: what they show is nobody else's business.
+They are served on loopback only, on their own port, because they show names of objects in the cluster.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from aiohttp import web
+from fastapi import FastAPI, Response
 
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
+from metaloop.common.server import new_app, serving
+from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.core.entry import Entry, Lease
 from metaloop.watcher.core.health import Patient
@@ -69,7 +71,12 @@ class Views:
 
     async def serve(self, port: int) -> None:
         """Serve `/debug/queue`, `/debug/leases`, `/debug/cache`, `/debug/interests` and `/debug/controllers` until cancelled."""
-        app = web.Application()
+        async with serving(self._app(), Listener(host=_LOOPBACK, port=port)) as address:
+            log.info("views.served", **{fields.HOST: address.host, fields.PORT: address.port})
+            await asyncio.Event().wait()
+
+    def _app(self) -> FastAPI:
+        app = new_app("metaloop watcher views")
         for name, show in (
             ("queue", self.show_queue),
             ("leases", self.show_leases),
@@ -77,22 +84,15 @@ class Views:
             ("interests", self.show_interests),
             ("controllers", self.show_controllers),
         ):
-            app.router.add_get(f"/debug/{name}", _handler(show))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, _LOOPBACK, port).start()
-            log.info("views.served", **{fields.HOST: _LOOPBACK, fields.PORT: runner.addresses[0][1]})
-            await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
+            app.add_api_route(f"/debug/{name}", _endpoint(show))
+        return app
 
 
-def _handler(show: Callable[[], list[JsonValue]]) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handle(_: web.Request) -> web.Response:
-        return web.Response(body=dumps(show()), content_type="application/json")
+def _endpoint(show: Callable[[], list[JsonValue]]) -> Callable[[], Awaitable[Response]]:
+    async def respond() -> Response:  # async, so that it runs in the event loop: the views read live state
+        return Response(dumps(show()), media_type="application/json")
 
-    return handle
+    return respond
 
 
 def shown_entry(entry: Entry, now: float) -> JsonObject:

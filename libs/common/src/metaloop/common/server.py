@@ -1,0 +1,88 @@
+"""The HTTP server of this process: a FastAPI application behind uvicorn, for as long as a block lasts."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple
+
+import uvicorn
+from fastapi import FastAPI
+
+from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.settings import Listener
+
+_BACKLOG = 2048
+_CLOSE_SECONDS = 1
+_KEEP_ALIVE_SECONDS = 75
+_CALLERS_PATIENCE = Patience(idle_seconds=2, interval_seconds=1, probes=2)
+"""Detects within four seconds that a caller's machine is gone. That is before the caller's lease ends, so its work stops before another caller
+asks for the same."""
+
+
+class Address(NamedTuple):
+    """Where a server accepts connections."""
+
+    host: str
+    port: int
+
+
+def new_app(title: str) -> FastAPI:
+    """An application without routes: no documentation pages and no schema."""
+    return FastAPI(title=title, docs_url=None, redoc_url=None, openapi_url=None)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI, listener: Listener) -> AsyncIterator[Address]:
+    """Serve `app` while the block runs, and yield the bound address; raises OSError at once when the port is taken.
+
+    At the end, requests in progress get one second to finish.
+    """
+    listening = _listening(listener)
+    server = _server(app, listener)
+    async with asyncio.TaskGroup() as group:
+        http = group.create_task(server.serve(sockets=[listening]), name="http")
+        try:
+            yield Address(*listening.getsockname()[:2])
+        finally:
+            server.should_exit = True
+            await asyncio.wait({http})
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Install no handlers: the service has its own."""
+        yield
+
+
+def _server(app: FastAPI, listener: Listener) -> _Server:
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
+        ssl_certfile=listener.certificate_file or None,
+        ssl_keyfile=listener.key_file or None,
+        ssl_ca_certs=listener.client_ca_file or None,
+        ssl_cert_reqs=ssl.CERT_REQUIRED if listener.client_ca_file else ssl.CERT_NONE,
+    )
+    return _Server(config)
+
+
+def _listening(listener: Listener) -> socket.socket:
+    """A listening socket. It is bound before anything else happens, so that a port in use ends the service at once."""
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    listening = socket.create_server((listener.host, listener.port), family=family, backlog=_BACKLOG, reuse_port=listener.reuse_port)
+    keep_alive(listening, _CALLERS_PATIENCE)
+    return listening
