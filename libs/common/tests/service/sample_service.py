@@ -61,4 +61,4 @@ async def build(service: Service, behaviour: str) -> AsyncIterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("sample", load_settings(ServiceSettings), partial(build, behaviour=sys.argv[1])))
+    run_service("sample", load_settings(ServiceSettings), partial(build, behaviour=sys.argv[1]))

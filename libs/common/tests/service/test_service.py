@@ -122,7 +122,7 @@ def test_a_task_that_fails_ends_it_with_failure_and_is_named(start: Start):
 
     assert (status, out.split()) == (1, ["cancelled"])
     assert '"task":"failing"' in err
-    assert "RuntimeError: told to fail" in err
+    assert '{"error":"RuntimeError: told to fail","event":"service.failed"' in err
 
 
 def test_what_cannot_be_built_ends_it_with_failure_and_one_plain_line(start: Start):

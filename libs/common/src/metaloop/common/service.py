@@ -13,9 +13,11 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from types import TracebackType
 from typing import Any, TypeAlias
 
 import uvloop
@@ -104,20 +106,27 @@ Build: TypeAlias = Callable[[Service], AbstractAsyncContextManager[object]]
 """Opens what the service needs while the block runs, and registers tasks, probes, routes and drains on the service."""
 
 
-def run_service(name: str, settings: ServiceSettings, build: Build) -> int:
-    """The exit status of a service's whole life: 0 after a signal, 1 after a failure."""
+def run_service(name: str, settings: ServiceSettings, build: Build) -> None:
+    """Run a service for its whole life; returns after a signal.
+
+    A failure is raised. The interpreter ends with status 1 then, and logs the failure in the service's own format.
+    """
     configure_logging(name, level=settings.log_level, form=settings.log_format)
+    sys.excepthook = _log_uncaught
     configure_tracing(name, settings.otlp_endpoint)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(name, settings.listener, build))
-    except Exception as problem:  # noqa: BLE001 - the top of the process: whatever it is ends here, and the log has to say so
-        _log_failure(problem)
-        return 1
     finally:
         flush_traces()
     log.info("service.stopped")
-    return 0
+
+
+def _log_uncaught(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    if isinstance(problem, Exception):
+        _log_failure(problem)
+    else:
+        sys.__excepthook__(kind, problem, trace)
 
 
 def _log_failure(problem: Exception) -> None:

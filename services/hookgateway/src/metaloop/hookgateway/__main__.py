@@ -1,4 +1,4 @@
-"""`python -m metaloop.hookgateway`: read settings, run the app, exit with its status."""
+"""`python -m metaloop.hookgateway`: read the settings and run the service."""
 
 import os
 import sys
@@ -10,13 +10,13 @@ from metaloop.hookgateway.app import build
 from metaloop.hookgateway.settings import Settings
 
 
-def main() -> int:
-    """The exit status of this process's whole life."""
+def main() -> None:
+    """Run the service until it is stopped. Exit status: 0 after a signal, 1 after a failure, 2 for invalid settings."""
     # uvloop looks names up in libuv's threads. With its four, four names whose servers do not answer would hold up everybody else's.
     os.environ.setdefault("UV_THREADPOOL_SIZE", "64")
     settings = load_settings(Settings, sys.argv[1:])
-    return run_service("hookgateway", settings, partial(build, settings=settings))
+    run_service("hookgateway", settings, partial(build, settings=settings))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""`python -m metaloop.reconciler`: read settings, run the app, exit with its status."""
+"""`python -m metaloop.reconciler`: read the settings and run the service."""
 
 import sys
 
@@ -8,11 +8,11 @@ from metaloop.reconciler.app import build_from
 from metaloop.reconciler.settings import Settings
 
 
-def main() -> int:
-    """Runs the service until it is told to stop, and returns its exit status."""
+def main() -> None:
+    """Run the service until it is stopped. Exit status: 0 after a signal, 1 after a failure, 2 for invalid settings."""
     settings = load_settings(Settings, sys.argv[1:])
-    return run_service("reconciler", settings, build_from(settings))
+    run_service("reconciler", settings, build_from(settings))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

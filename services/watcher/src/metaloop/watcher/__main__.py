@@ -1,4 +1,4 @@
-"""`python -m metaloop.watcher`: read settings, run the app, exit with its status."""
+"""`python -m metaloop.watcher`: read the settings and run the service."""
 
 import sys
 from functools import partial
@@ -9,11 +9,11 @@ from metaloop.watcher.app import build
 from metaloop.watcher.settings import WatcherSettings
 
 
-def main() -> int:
-    """The exit status of the watcher's whole life."""
+def main() -> None:
+    """Run the service until it is stopped. Exit status: 0 after a signal, 1 after a failure, 2 for invalid settings."""
     settings = load_settings(WatcherSettings, sys.argv[1:])
-    return run_service("watcher", settings, partial(build, settings=settings))
+    run_service("watcher", settings, partial(build, settings=settings))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
