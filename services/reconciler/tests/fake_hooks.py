@@ -11,13 +11,13 @@ from metaloop.common.errors import LeaseLost
 from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.observation import Related
-from metaloop.reconciler.core.answer import sync_answer
-from metaloop.reconciler.core.finalize import hook_to_ask
-from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.hooks.answer import sync_answer
+from metaloop.reconciler.core.hooks.customize import interests_in
+from metaloop.reconciler.core.hooks.request import Asked, customize_request, sync_request
+from metaloop.reconciler.core.kinds.registry import variant_of
 from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.related import interests_in
-from metaloop.reconciler.core.request import Asked, customize_request, sync_request
-from metaloop.reconciler.core.revision import Revision
+from metaloop.reconciler.core.parent.finalizer import hook_to_ask
+from metaloop.reconciler.core.rollout.revisions import Revision
 from metaloop.reconciler.ports import Slot
 
 
@@ -32,15 +32,15 @@ class FakeHooks:
 
     async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: Slot) -> list[Answer]:
         """What the function answers for each revision."""
-        wording = flavour_of(observed.controller.id).wording
+        keys = variant_of(observed.controller.id).keys
         finalizing = hook_to_ask(observed).name == "finalize"
-        asked = Asked(controller=Fragment(dumps(observed.controller.raw)), wording=wording, finalizing=finalizing)
+        asked = Asked(controller=Fragment(dumps(observed.controller.raw)), keys=keys, finalizing=finalizing)
         requests = [loads(sync_request(replace(observed, parent=each.parent), shown, asked=asked)) for each in live]
         self.requests += requests
         async with slot.waiting():
             answers = [self.answer(request) for request in requests]
         bodies = [answer if isinstance(answer, bytes) else dumps(answer) for answer in answers]
-        return [sync_answer(body, is_strict=False, wording=wording) for body in bodies]
+        return [sync_answer(body, is_strict=False, keys=keys) for body in bodies]
 
     async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
         """What the rules ask to follow."""

@@ -14,14 +14,14 @@ from metaloop.common.kube.client import MERGE_PATCH, KubeClient
 from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.apply import Applier, Effects
-from metaloop.reconciler.core.changes import ApplyStrategy
-from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.children_writer import ChildrenWriter, Effects
+from metaloop.reconciler.core.children.changes import ApplyStrategy
+from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
+from metaloop.reconciler.core.children.plan import plan_of
+from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
 from metaloop.reconciler.core.model import ChildGroup, DesiredChild, Observed
-from metaloop.reconciler.core.plan import plan_of
-from metaloop.reconciler.core.ssa import ServerSideApply
 from metaloop.reconciler.schemas import Schemas
-from metaloop.reconciler.serverside import ServerSide
+from metaloop.reconciler.server_side_writer import ServerSideWriter
 
 MANAGER = "metacontroller"
 _TRIES = 20
@@ -42,8 +42,8 @@ class OneChild:
 
     def __post_init__(self) -> None:
         """Write as one reconciler."""
-        server_side = ServerSide(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
-        self._applier = Applier(self.kube, width=1, server_side=server_side)
+        server_side = ServerSideWriter(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
+        self._applier = ChildrenWriter(self.kube, width=1, server_side=server_side)
 
     @property
     def namespace(self) -> str:

@@ -10,11 +10,11 @@ from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.lastapplied import new_child
+from metaloop.reconciler.core.apply.last_applied import new_child
+from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
-from metaloop.reconciler.core.revision import Revisions, revisions_of
-from metaloop.reconciler.core.rollout import DesiredBy
-from metaloop.reconciler.core.validate import desired_children
+from metaloop.reconciler.core.rollout.revisions import Revisions, revisions_of
+from metaloop.reconciler.core.rollout.rollout import DesiredBy
 
 GADGETS = ResourceInfo(api_version="example.com/v1", resource="gadgets", kind="Gadget", namespaced=True, has_status=True)
 READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}

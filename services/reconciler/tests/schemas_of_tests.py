@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.openapi import schema_of
-from metaloop.reconciler.core.schema import Schema
+from metaloop.reconciler.core.apply.openapi import schema_of
+from metaloop.reconciler.core.apply.schema import Schema
 from metaloop.reconciler.schemas import Schemas, Source
 
 GADGETS = ResourceInfo(api_version="apps/v1", resource="gadgets", kind="Gadget", namespaced=True)

@@ -10,26 +10,26 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation, ObservedGroup, Related
 from metaloop.common.report import SyncReport
-from metaloop.reconciler.apply import Applier
-from metaloop.reconciler.guards import Guards
-from metaloop.reconciler.parent import ParentWriter
-from metaloop.reconciler.revisions import RevisionWriter
-from metaloop.reconciler.serverside import ServerSide
+from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.deletion_guards import DeletionGuards
+from metaloop.reconciler.parent_writer import ParentWriter
+from metaloop.reconciler.revision_writer import RevisionWriter
+from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.sync import Syncer
 
 
 def a_syncer(
-    api: FakeApi, hooks: FakeHooks, recorder: FakeRecorder, *, follower: FakeFollower | None = None, guards: Guards | None = None
+    api: FakeApi, hooks: FakeHooks, recorder: FakeRecorder, *, follower: FakeFollower | None = None, guards: DeletionGuards | None = None
 ) -> Syncer:
     """All stages of a sync over these fakes."""
     return Syncer(
-        applier=Applier(api, width=2, server_side=ServerSide(api=api, recorder=recorder, field_manager="metacontroller")),
+        applier=ChildrenWriter(api, width=2, server_side=ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")),
         hooks=hooks,
         parents=ParentWriter(api),
         revisions=RevisionWriter(api),
         follower=follower or FakeFollower(),
         recorder=recorder,
-        guards=guards or Guards(),
+        guards=guards or DeletionGuards(),
     )
 
 
@@ -42,7 +42,7 @@ class Sync:
         *,
         parent: JsonObject | None = None,
         controller: JsonObject | None = None,
-        guards: Guards | None = None,
+        guards: DeletionGuards | None = None,
     ) -> None:
         self.api = FakeApi()
         self.hooks = FakeHooks(hook)

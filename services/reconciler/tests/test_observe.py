@@ -6,8 +6,8 @@ from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, config_map, g
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject
-from metaloop.reconciler.memo import LatestVersions
 from metaloop.reconciler.observe import Observer, key_of
+from metaloop.reconciler.version_cache import VersionCache
 
 
 def test_candidates_stand_under_the_rule_they_belong_to():
@@ -41,7 +41,7 @@ def version(number: str, *, uid: str = "a") -> JsonObject:
 
 def test_one_version_is_made_something_of_once():
     made: list[JsonObject] = []
-    memo = LatestVersions(lambda obj: made.append(obj) or len(made))
+    memo = VersionCache(lambda obj: made.append(obj) or len(made))
 
     results = [memo.of(version("1")), memo.of(version("1")), memo.of(version("2")), memo.of(version("1", uid="b")), memo.of(version("2"))]
 
@@ -57,7 +57,7 @@ def test_failure_to_make_something_is_not_remembered():
             raise InvalidSpec("spec", "is wrong")
         return len(tries)
 
-    memo = LatestVersions(make)
+    memo = VersionCache(make)
     with pytest.raises(InvalidSpec):
         memo.of(version("1"))
 

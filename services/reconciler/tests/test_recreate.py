@@ -12,7 +12,7 @@ from metaloop.common.kube.errors import Forbidden, Invalid, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.model import DeleteChild, RecreateChild
 from metaloop.reconciler.recreate import Recreation
-from metaloop.reconciler.serverside import ServerSide
+from metaloop.reconciler.server_side_writer import ServerSideWriter
 
 OBSERVED = stored(config_map("a", data={"key": "there"}))
 
@@ -27,7 +27,7 @@ def api() -> FakeApi:
 
 def recreation(api: FakeApi) -> Recreation:
     """What is tested."""
-    return Recreation(api=api, server_side=ServerSide(api=api, recorder=FakeRecorder(), field_manager="metacontroller"))
+    return Recreation(api=api, server_side=ServerSideWriter(api=api, recorder=FakeRecorder(), field_manager="metacontroller"))
 
 
 def recreate(api: FakeApi, **changes: JsonObject) -> RecreateChild:

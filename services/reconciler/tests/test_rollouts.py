@@ -13,7 +13,7 @@ from metaloop.common.kube.errors import Forbidden
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.observation import ObservedGroup, Related
-from metaloop.reconciler.core.revision import revision_name
+from metaloop.reconciler.core.rollout.revisions import revision_name
 
 
 async def rolled_out(**controller: object) -> RollingSync:

@@ -10,7 +10,7 @@ from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.testing.clock import FakeClock
 from metaloop.common.testing.polling import eventually
-from metaloop.reconciler.core.schema import guess_of
+from metaloop.reconciler.core.apply.schema import guess_of
 from metaloop.reconciler.schemas import INDEX
 
 OTHERS = ResourceInfo(api_version="apps/v1", resource="others", kind="Other", namespaced=True)

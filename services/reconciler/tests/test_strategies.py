@@ -7,9 +7,9 @@ from metaloop.common.api.composite import parse_composite
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
+from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.core.ssa import ServerSideApply
 from metaloop.reconciler.strategies import Strategies
 
 

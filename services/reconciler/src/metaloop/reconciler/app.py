@@ -11,14 +11,14 @@ from metaloop.common.http.peer import Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
-from metaloop.reconciler.apply import Applier
-from metaloop.reconciler.guards import Guards
-from metaloop.reconciler.hook import HookCaller
-from metaloop.reconciler.parent import ParentWriter
+from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.deletion_guards import DeletionGuards
+from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.related import BusFollower
-from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.schemas import Schemas
-from metaloop.reconciler.serverside import ServerSide
+from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.settings import Settings
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Syncer
@@ -41,10 +41,10 @@ def build_from(settings: Settings) -> Build:
             EventRecorder.running(kube) as recorder,
         ):
             hooks = HookCaller(gateway, token=settings.gateway_token)
-            server_side = ServerSide(api=kube, recorder=recorder, field_manager=settings.field_manager)
+            server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
-            applier = Applier(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect)
+            applier = ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect)
             strategies = Strategies(schemas=schemas, default=settings.apply_strategy)
             syncer = Syncer(
                 applier=applier,
@@ -54,7 +54,7 @@ def build_from(settings: Settings) -> Build:
                 follower=BusFollower(bus),
                 recorder=recorder,
                 strategies=strategies,
-                guards=Guards(limits=settings.deletion_limits),
+                guards=DeletionGuards(limits=settings.deletion_limits),
             )
             _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
             yield

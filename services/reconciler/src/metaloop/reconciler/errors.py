@@ -25,7 +25,7 @@ _NAMED_AT_MOST: Final = 5
 
 
 class HookThrottled(Transient):
-    """The webhook asks for time, or the gateway does on its behalf; `reason` says which, `after_seconds` is the wish, None where none was told."""
+    """The webhook asks for time, or the gateway does on its behalf; `reason` says which, `after_seconds` says how long, None where it did not say."""
 
     def __init__(self, after_seconds: float | None, *, reason: str = TOO_MANY_REQUESTS, message: str = "the webhook asks for time") -> None:
         super().__init__(message)

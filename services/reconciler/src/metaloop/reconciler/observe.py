@@ -8,16 +8,16 @@ from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Observation, ObservedGroup
-from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.kinds.registry import variant_of
 from metaloop.reconciler.core.model import ChildGroup, Observed
-from metaloop.reconciler.memo import LatestVersions
+from metaloop.reconciler.version_cache import VersionCache
 
 
 class Observer:
     """Reads observations; each version of a controller is parsed once."""
 
     def __init__(self) -> None:
-        self._controllers = LatestVersions(parse_controller)
+        self._controllers = VersionCache(parse_controller)
 
     def observed(self, observation: Observation) -> Observed:
         """The parent and what is known around it. Raises InvalidSpec where its controller can't be served."""
@@ -31,7 +31,7 @@ class Observer:
             related=observation.related,
             managed={uid: entry for group in observation.children for uid, entry in group.managed.items()},
         )
-        return observed if flavour_of(controller.id).is_selected(observed) else replace(observed, is_selected=False)
+        return observed if variant_of(controller.id).is_selected(observed) else replace(observed, is_selected=False)
 
 
 def key_of(observation: Observation) -> JobKey:

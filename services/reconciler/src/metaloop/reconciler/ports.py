@@ -10,7 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Related
 from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.revision import Revision
+from metaloop.reconciler.core.rollout.revisions import Revision
 
 
 class Api(Protocol):

@@ -16,10 +16,10 @@ from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import AlreadyExists, Invalid, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.equality import same
+from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.model import DeleteChild, RecreateChild
 from metaloop.reconciler.ports import Api
-from metaloop.reconciler.serverside import DRY_RUN, ServerSide
+from metaloop.reconciler.server_side_writer import DRY_RUN, ServerSideWriter
 from metaloop.reconciler.writes import deleted
 
 _NO_REFUSALS: Final = ("exceeded quota", "already allocated", "does not support dry run")
@@ -31,7 +31,7 @@ class Recreation:
     """Makes room for children to be created anew."""
 
     api: Api
-    server_side: ServerSide
+    server_side: ServerSideWriter
 
     async def is_needed(self, action: RecreateChild) -> bool:
         """Whether the child must go. Raises Conflict where it was changed meanwhile."""

@@ -17,8 +17,8 @@ from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.reconciler.core.openapi import schema_of
-from metaloop.reconciler.core.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.openapi import schema_of
+from metaloop.reconciler.core.apply.schema import Schema, guess_of
 
 log = get_logger()
 

@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import Field
 
 from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
-from metaloop.reconciler.core.guard import Limits
+from metaloop.reconciler.core.children.deletion_guard import Limits
 
 DYNAMIC_APPLY: Final = "dynamic-apply"
 SERVER_SIDE_APPLY: Final = "server-side-apply"

@@ -8,11 +8,11 @@ from metaloop.common.api import APPLY_STRATEGY_ANNOTATION
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.changes import ApplyStrategy
-from metaloop.reconciler.core.dynamic import DynamicApply
+from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.children.changes import ApplyStrategy
+from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
+from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.core.schema import Schema, guess_of
-from metaloop.reconciler.core.ssa import ServerSideApply
 from metaloop.reconciler.settings import DYNAMIC_APPLY, SERVER_SIDE_APPLY
 
 

@@ -14,7 +14,7 @@ One sync of one parent. It starts from what the watcher observed, never from why
     parent     its status, its metadata, our finalizer's end          written even when a child failed; the finalizer only leaves when none did
     report     done, again, throttled or rejected                     always
 
-What kinds of controllers do differently stands in their `Flavour`. Where children roll, revisions are claimed as children are, and the hook is asked about each
+What kinds of controllers do differently stands in their `Variant`. Where children roll, revisions are claimed as children are, and the hook is asked about each
 live one of them.
 """
 
@@ -34,26 +34,33 @@ from metaloop.common.kube.errors import Forbidden, Invalid
 from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry.traces import span
-from metaloop.reconciler.apply import Applier, Effects
-from metaloop.reconciler.core.claim import Claims, claims_of, with_adopted
+from metaloop.reconciler.announce import FinishedSync, tell
+from metaloop.reconciler.children_writer import ChildrenWriter, Effects
+from metaloop.reconciler.core.children.claim import Claims, claims_of, with_adopted
 from metaloop.reconciler.core.decision import decision_of
-from metaloop.reconciler.core.edits import edits_of
-from metaloop.reconciler.core.finalize import is_ours, with_finalizer
-from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, known_in, refuse_out_of_reach, shown_of
+from metaloop.reconciler.core.kinds.registry import variant_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, Shown
 from metaloop.reconciler.core.outcome import outcome_of
-from metaloop.reconciler.core.pause import TOLD, has_room_for_it, is_at_rest, says_paused, with_pause
-from metaloop.reconciler.core.related import bound_to, fingerprint_of, known_in, refuse_out_of_reach, shown_of
-from metaloop.reconciler.core.revision import RevisionAction, Revisions, as_owner_of_revisions, is_rolling, only_present, revisions_of
-from metaloop.reconciler.core.rollout import whole_answer
+from metaloop.reconciler.core.parent.edits import edits_of
+from metaloop.reconciler.core.parent.finalizer import is_ours, with_finalizer
+from metaloop.reconciler.core.parent.pause import TOLD, has_room_for_it, is_at_rest, says_paused, with_pause
+from metaloop.reconciler.core.rollout.revisions import (
+    RevisionAction,
+    Revisions,
+    as_owner_of_revisions,
+    is_rolling,
+    only_present,
+    revisions_of,
+)
+from metaloop.reconciler.core.rollout.rollout import combined_answer
+from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.errors import Failure, WritesFailed
-from metaloop.reconciler.events import FinishedSync, tell
-from metaloop.reconciler.guards import Guards
 from metaloop.reconciler.observe import Observer, key_of
-from metaloop.reconciler.parent import Edit, ParentWriter
-from metaloop.reconciler.pauses import Pauses
+from metaloop.reconciler.parent_writer import Edit, ParentWriter
+from metaloop.reconciler.pause_notices import PauseNotices
 from metaloop.reconciler.ports import Follower, Hooks, LeaseGuard, Recorder, Slot
-from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.strategies import Strategies
 
 _AT_ONCE_SECONDS: Final = 0.1
@@ -92,7 +99,7 @@ class Turn:
 class Syncer:
     """Brings one parent at a time to the state that its hook asks for; serves any number of them at once."""
 
-    applier: Applier
+    applier: ChildrenWriter
     hooks: Hooks
     parents: ParentWriter
     revisions: RevisionWriter
@@ -100,8 +107,8 @@ class Syncer:
     recorder: Recorder
     observer: Observer = field(default_factory=Observer)
     strategies: Strategies = field(default_factory=Strategies)
-    guards: Guards = field(default_factory=Guards)
-    pauses: Pauses = field(default_factory=Pauses)
+    guards: DeletionGuards = field(default_factory=DeletionGuards)
+    pauses: PauseNotices = field(default_factory=PauseNotices)
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
@@ -125,10 +132,10 @@ class Syncer:
         observed = await self._finalizer_settled(seen, turn)
         if observed is None or not is_ours(observed):
             return
-        flavour = flavour_of(observed.controller.id)
-        observed = observed.with_selector(flavour.selector(observed))
-        how = self.applier.experienced(await self.strategies.of(observed))
-        children = await self._claimed(flavour.claims(observed), observed, turn)
+        variant = variant_of(observed.controller.id)
+        observed = observed.with_selector(variant.selector(observed))
+        how = self.applier.without_noops(await self.strategies.of(observed))
+        children = await self._claimed(variant.claims(observed), observed, turn)
         revisions = await self._revisions(observed, turn)
         related = await self._related(observed, granted, turn)
         answers = await self._answered(observed, revisions, Shown(children=children, related=related), turn)
@@ -217,7 +224,7 @@ class Syncer:
     async def _answered(self, observed: Observed, revisions: Revisions, shown: Shown, turn: Turn) -> list[Answer]:
         answers = await self.hooks.desired(observed, shown, revisions.live, slot=turn.slot)
         # Whatever comes of the rest: the hook wants to be asked again then.
-        whole = whole_answer(answers)
+        whole = combined_answer(answers)
         turn.journal.resync_after_seconds = whole.resync_after_seconds
         turn.journal.unknown_keys = whole.unknown_keys
         return answers

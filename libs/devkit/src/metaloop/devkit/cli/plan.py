@@ -20,7 +20,7 @@ from metaloop.devkit.dryrun.controllers import Subject, served_by, subject_of_co
 from metaloop.devkit.dryrun.gateway import GatewayAddress, own_gateway
 from metaloop.devkit.dryrun.show import as_json, print_text
 from metaloop.devkit.workdir import run_folder
-from metaloop.reconciler.hook import HookCaller
+from metaloop.reconciler.hook_caller import HookCaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Granted
 from metaloop.common.report import SyncReport, Write
 from metaloop.devkit.dryrun.world import World
-from metaloop.reconciler.apply import Applier, Done, Effects
-from metaloop.reconciler.core.changes import ApplyStrategy
-from metaloop.reconciler.core.lastapplied import applied_to
+from metaloop.reconciler.children_writer import ChildrenWriter, Done, Effects
+from metaloop.reconciler.core.apply.last_applied import applied_to
+from metaloop.reconciler.core.apply.schema import guess_of
+from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.model import (
     Action,
     Adopt,
@@ -29,11 +30,10 @@ from metaloop.reconciler.core.model import (
     Release,
     UpdateChild,
 )
-from metaloop.reconciler.core.revision import RevisionAction
-from metaloop.reconciler.core.schema import guess_of
-from metaloop.reconciler.parent import Edit, Edited, ParentWriter
+from metaloop.reconciler.core.rollout.revisions import RevisionAction
+from metaloop.reconciler.parent_writer import Edit, Edited, ParentWriter
 from metaloop.reconciler.ports import Hooks, LeaseGuard
-from metaloop.reconciler.revisions import RevisionWriter
+from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Syncer
@@ -83,7 +83,7 @@ async def rehearse(granted: Granted, *, kube: KubeClient, world: World, hooks: H
     return rehearsal
 
 
-class _NotedChildren(Applier):
+class _NotedChildren(ChildrenWriter):
     """Notes what would be written to children."""
 
     def __init__(self, rehearsal: Rehearsal, granted: Granted) -> None:
@@ -91,7 +91,7 @@ class _NotedChildren(Applier):
         self._rehearsal = rehearsal
         self._seen = {unstructured.uid(obj): obj for group in groups for obj in group.objects}
 
-    def experienced(self, how: ApplyStrategy) -> ApplyStrategy:
+    def without_noops(self, how: ApplyStrategy) -> ApplyStrategy:
         """`how` itself: who never writes learns nothing."""
         return how
 

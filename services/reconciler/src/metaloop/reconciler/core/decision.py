@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from metaloop.reconciler.core.changes import ApplyStrategy
-from metaloop.reconciler.core.finalize import manages_children
-from metaloop.reconciler.core.flavours import flavour_of
+from metaloop.reconciler.core.children.changes import ApplyStrategy
+from metaloop.reconciler.core.children.plan import plan_of
+from metaloop.reconciler.core.hooks.validation import desired_children
+from metaloop.reconciler.core.kinds.registry import variant_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan
-from metaloop.reconciler.core.plan import plan_of
-from metaloop.reconciler.core.revision import RevisionAction, Revisions, is_rolling
-from metaloop.reconciler.core.rollout import DesiredBy, rollout_of, whole_answer, with_condition
-from metaloop.reconciler.core.validate import desired_children
+from metaloop.reconciler.core.parent.finalizer import manages_children
+from metaloop.reconciler.core.rollout.revisions import RevisionAction, Revisions, is_rolling
+from metaloop.reconciler.core.rollout.rollout import DesiredBy, combined_answer, rollout_of, with_condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +27,17 @@ def decision_of(
     observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], *, how: ApplyStrategy
 ) -> Decision:
     """What to do, given what the hook answered for each live revision. Raises InvalidAnswer where an answer doesn't fit its controller."""
-    answer = whole_answer(answers)
+    answer = combined_answer(answers)
     if not manages_children(observed, answer):
         return Decision(answer=answer)
-    flavour = flavour_of(observed.controller.id)
-    wishes = [
-        DesiredBy(revision=revision, children=desired_children(each, observed, flavour=flavour))
+    variant = variant_of(observed.controller.id)
+    answered = [
+        DesiredBy(revision=revision, children=desired_children(each, observed, variant=variant))
         for revision, each in zip(revisions.live, answers, strict=True)
     ]
     if not is_rolling(observed):
-        return Decision(answer=answer, children=plan_of(observed, children, wishes[0].children, how=how))
-    rollout = rollout_of(observed, children, wishes, spent=revisions.spent, how=how)
+        return Decision(answer=answer, children=plan_of(observed, children, answered[0].children, how=how))
+    rollout = rollout_of(observed, children, answered, spent=revisions.spent, how=how)
     return Decision(
         revisions=rollout.revisions,
         children=plan_of(observed, children, rollout.desired, how=how),

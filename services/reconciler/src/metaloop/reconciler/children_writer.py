@@ -1,0 +1,231 @@
+"""Carries out a `Plan` (and before it, claims), action by action, and reports what each came to.
+
+Writes that don't depend on each other go out together, a bounded number at a time; one that fails stops none of the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+
+from metaloop.common.errors import Conflict, MetaloopError
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.errors import MAY_HAVE_WORKED, AlreadyExists, NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceId
+from metaloop.common.report import UNKNOWN_VERSION, Write
+from metaloop.reconciler.core.children.changes import ApplyStrategy
+from metaloop.reconciler.core.children.claim import why_taken
+from metaloop.reconciler.core.model import (
+    Action,
+    Adopt,
+    ApplyChild,
+    ChildWrite,
+    ClaimAction,
+    CreateChild,
+    DeleteChild,
+    Observed,
+    Plan,
+    RecreateChild,
+    Release,
+    UpdateChild,
+)
+from metaloop.reconciler.errors import Failure, NameTaken
+from metaloop.reconciler.noop_writes import NoopWrites, WithoutNoops, child_digest
+from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.recreate import Recreation
+from metaloop.reconciler.server_side_writer import ServerSideWriter
+from metaloop.reconciler.writes import replaced, write_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """An action that was carried out; `written` is the object as it then is, None where nothing is left to say of it."""
+
+    action: Action
+    written: JsonObject | None = None
+    is_noop: bool = False
+    """Whether it changed nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a number of actions came to."""
+
+    done: tuple[Done, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def writes(self) -> list[Write]:
+        """What the API server acknowledged, or may have executed."""
+        acknowledged = [
+            write_of(done.action.info, done.written, is_deletion=isinstance(done.action, DeleteChild))
+            for done in self.done
+            if done.written is not None
+        ]
+        return [*acknowledged, *(failure.uncertain for failure in self.failures if failure.uncertain is not None)]
+
+    @property
+    def is_wiser(self) -> bool:
+        """Whether something counts as being as desired from now on that did not before: a write showed that no write can change it."""
+        return any(done.is_noop for done in self.done)
+
+    @property
+    def adopted(self) -> dict[ResourceId, list[JsonObject]]:
+        """The children that were adopted, as they now are, by resource."""
+        groups: dict[ResourceId, list[JsonObject]] = {}
+        for done in self.done:
+            if isinstance(done.action, Adopt) and done.written is not None:
+                groups.setdefault(done.action.info.id, []).append(_as_watched(done.written))
+        return groups
+
+
+def _as_watched(obj: JsonObject) -> JsonObject:
+    """`obj` as the watcher would have shown it."""
+    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _uncertain(action: Action) -> Write:
+    """What the watcher should look out for, since the answer was lost."""
+    namespace, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
+    return Write(resource=action.info.id, namespace=namespace, name=name, uid="", resource_version=UNKNOWN_VERSION)
+
+
+def _nobody_cares() -> None:
+    """Does nothing."""
+
+
+class ChildrenWriter:
+    """Writes the children of any parent; `width` is how many of one parent's go out at once."""
+
+    def __init__(self, api: Api, *, width: int, server_side: ServerSideWriter, on_drift: Callable[[], None] = _nobody_cares) -> None:
+        self._api = api
+        self._width = width
+        self._server_side = server_side
+        self._recreation = Recreation(api=api, server_side=server_side)
+        self._futile = NoopWrites()
+        self._on_drift = on_drift
+        """Told of children that differ from what is desired, before they are written."""
+
+    def without_noops(self, how: ApplyStrategy) -> ApplyStrategy:
+        """`how`, with what was learned from writes that changed nothing."""
+        return WithoutNoops(how=how, futile=self._futile)
+
+    async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
+        """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
+        if any(isinstance(action, Adopt) for action in actions):
+            await self._refuse_if_going(observed)
+        return await self._all(actions, observed=observed, lease=lease)
+
+    async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
+        """Deletes, then creates and updates."""
+        deleted = await self._all(plan.deletions, observed=observed, lease=lease)
+        worthwhile = [write for write in plan.writes if not self._is_noop(write)]
+        if any(not isinstance(write, CreateChild) for write in worthwhile):
+            self._on_drift()
+        written = await self._all(worthwhile, observed=observed, lease=lease)
+        return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
+
+    def _is_noop(self, write: ChildWrite) -> bool:
+        return not isinstance(write, CreateChild) and self._futile.has(write.observed, partial(child_digest, write))
+
+    async def _all(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> Effects:
+        if len(actions) <= 1:
+            results = [await self._one(action, observed=observed, lease=lease) for action in actions]
+        else:
+            results = await self._at_once(actions, observed=observed, lease=lease)
+        return Effects(
+            done=tuple([result for result in results if isinstance(result, Done)]),
+            failures=tuple([result for result in results if isinstance(result, Failure)]),
+        )
+
+    async def _at_once(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> list[Done | Failure]:
+        places = asyncio.Semaphore(self._width)
+
+        async def in_turn(action: Action) -> Done | Failure:
+            async with places:
+                return await self._one(action, observed=observed, lease=lease)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(in_turn(action)) for action in actions]
+        return [task.result() for task in tasks]
+
+    async def _one(self, action: Action, *, observed: Observed, lease: LeaseGuard) -> Done | Failure:
+        try:
+            lease.check()
+            return await self._done(action, observed)
+        except MetaloopError as error:
+            uncertain = _uncertain(action) if isinstance(error, MAY_HAVE_WORKED) else None
+            return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
+
+    async def _done(self, action: Action, observed: Observed) -> Done:
+        if isinstance(action, RecreateChild) and await self._recreation.is_needed(action):
+            deletion = DeleteChild(info=action.info, obj=action.observed, reason=action.reason, successor=action.desired)
+            version = unstructured.resource_version(action.observed)
+            return Done(action=deletion, written=await self._recreation.delete(deletion, resource_version=version))
+        written = await self._write(action, observed)
+        if written is None or not isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
+            return Done(action=action, written=written)
+        is_noop = self._futile.learn(action.observed, partial(child_digest, action), written=written)
+        return Done(action=action, written=written, is_noop=is_noop)
+
+    async def _write(self, action: Action, observed: Observed) -> JsonObject | None:
+        match action:
+            case CreateChild():
+                return await self._create(action, observed)
+            case ApplyChild(observed=None):
+                return await self._create(action, observed)
+            case ApplyChild() | RecreateChild(is_applied=True):
+                return await self._server_side.update(action, observed.parent)
+            case UpdateChild() | RecreateChild() | Adopt():
+                return await replaced(self._api, action.info, action.obj)
+            case Release():
+                return await self._release(action)
+            case DeleteChild():
+                return await self._recreation.delete(action)
+            case _:
+                assert_never(action)
+
+    async def _create(self, action: CreateChild | ApplyChild, observed: Observed) -> JsonObject:
+        try:
+            if isinstance(action, ApplyChild):
+                return await self._server_side.create(action)
+            return await self._api.create(action.info, action.obj)
+        except AlreadyExists as error:
+            raise await self._why_it_is_taken(action, observed) from error
+
+    async def _why_it_is_taken(self, action: CreateChild | ApplyChild, observed: Observed) -> Conflict | NameTaken:
+        """A Conflict where what took the name is ours, going, or ours to adopt, so that looking again mends it; NameTaken otherwise."""
+        space, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
+        try:
+            live = await self._api.get(action.info, space, name)
+        except NotFound:
+            return Conflict("it was there, and is gone again")
+        return why_taken(live, wanted=action.obj, observed=observed)
+
+    async def _release(self, action: Release) -> JsonObject | None:
+        try:
+            return await self._api.replace(action.info, action.obj)
+        except NotFound:
+            return None
+
+    async def _refuse_if_going(self, observed: Observed) -> None:
+        try:
+            live = await self._api.get(observed.info, observed.namespace, observed.name)
+        except NotFound as error:
+            raise Conflict("the parent was deleted meanwhile: it adopts nothing any more") from error
+        if unstructured.uid(live) != observed.uid or unstructured.is_deleting(live):
+            raise Conflict("the parent was deleted or replaced meanwhile: it adopts nothing any more")
+
+
+_VERBS: dict[type[Action], str] = {
+    CreateChild: "create",
+    UpdateChild: "update",
+    ApplyChild: "apply",
+    RecreateChild: "recreate",
+    DeleteChild: "delete",
+    Adopt: "adopt",
+    Release: "release",
+}

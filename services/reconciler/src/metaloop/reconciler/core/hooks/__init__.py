@@ -1,0 +1,1 @@
+"""What hooks are sent, and what their answers are: requests, the reading of bodies, the validation of answers."""

@@ -1,0 +1,82 @@
+"""What a sync or finalize hook answered, out of the bytes of its response.
+
+Garbage must never look like an answer: an answer without children deletes the children there are.
+
+Rules (those that hold for any hook's body stand in `body`)
+    1. A field of the wrong type is no answer. A null field is as good as an absent one: Go hooks write `"children": null`.
+    2. Each child is an object with a kind; the rest of it is free-form.
+    3. A null label or annotation of a decorator's answer takes that one away.
+"""
+
+from metaloop.common.errors import InvalidAnswer
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.reconciler.core.hooks.body import body_of, type_name
+from metaloop.reconciler.core.hooks.keys import COMPOSITE_KEYS, HookKeys
+from metaloop.reconciler.core.model import Answer, Changes
+
+
+def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys = COMPOSITE_KEYS) -> Answer:
+    """The answer in the `body` of a hook's response. Raises InvalidAnswer that names the field at fault."""
+    read = body_of(body, keys=keys.answer_fields, is_strict=is_strict)
+    raw = read.fields
+    return Answer(
+        status=_status(raw.get("status")),
+        children=_children(raw, keys.children),
+        resync_after_seconds=_seconds(raw.get("resyncAfterSeconds")),
+        finalized=_flag(raw.get("finalized")),
+        labels=_changes(raw, "labels") if keys.has_changes else {},
+        annotations=_changes(raw, "annotations") if keys.has_changes else {},
+        unknown_keys=read.unknown_keys,
+    )
+
+
+def _status(raw: JsonValue) -> JsonObject | None:
+    if raw is None or is_object(raw):
+        return raw
+    raise InvalidAnswer("status", f"must be an object, not {type_name(raw)}")
+
+
+def _children(answer: JsonObject, key: str) -> tuple[JsonObject, ...]:
+    raw = answer.get(key)
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        raise InvalidAnswer(key, f"must be a list, not {type_name(raw)}")
+    return tuple([_child(item, f"{key}[{index}]") for index, item in enumerate(raw)])
+
+
+def _child(raw: JsonValue, field: str) -> JsonObject:
+    if not is_object(raw):
+        raise InvalidAnswer(field, f"must be an object, not {type_name(raw)}")
+    kind = raw.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidAnswer(f"{field}.kind", "must be a non-empty string")
+    return raw
+
+
+def _changes(answer: JsonObject, key: str) -> Changes:
+    raw = answer.get(key)
+    if raw is None:
+        return {}
+    if not is_object(raw):
+        raise InvalidAnswer(key, f"must be an object, not {type_name(raw)}")
+    changes: dict[str, str | None] = {}
+    for name, value in raw.items():
+        if value is not None and not isinstance(value, str):
+            raise InvalidAnswer(f"{key}.{name}", f"must be a string or null, not {type_name(value)}")
+        changes[name] = value
+    return changes
+
+
+def _seconds(raw: JsonValue) -> float | None:
+    if raw is None:
+        return None
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        raise InvalidAnswer("resyncAfterSeconds", f"must be a number, not {type_name(raw)}")
+    return float(raw) if raw > 0 else None
+
+
+def _flag(raw: JsonValue) -> bool:
+    if raw is None or isinstance(raw, bool):
+        return bool(raw)
+    raise InvalidAnswer("finalized", f"must be true or false, not {type_name(raw)}")

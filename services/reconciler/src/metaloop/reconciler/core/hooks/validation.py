@@ -1,0 +1,109 @@
+"""An answer held against what its controller declares: what comes out may be applied without a further question.
+
+Rules
+    1. A child that we could create but would never observe again is refused: of a kind that is not declared, in another namespace than its parent's, cluster-scoped
+       under a namespaced parent, with labels that the selector doesn't match, with a name that the API server makes up. Each would be created anew for ever.
+    2. One child at fault fails the whole answer before anything is written: half of an answer is not what its author meant.
+    3. A child without namespace gets its parent's, and the marks by which its variant knows its own.
+"""
+
+from dataclasses import dataclass
+
+from metaloop.common.errors import InvalidAnswer
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.kinds.composite import COMPOSITE
+from metaloop.reconciler.core.kinds.variant import Variant
+from metaloop.reconciler.core.model import Answer, ChildGroup, DesiredChild, Observed
+
+
+def desired_children(answer: Answer, observed: Observed, *, variant: Variant = COMPOSITE) -> tuple[DesiredChild, ...]:
+    """The children that `answer` asks for. Raises InvalidAnswer that names the first field at fault."""
+    declared = {(group.info.api_version, group.info.kind): group for group in observed.groups}
+    key = variant.keys.children
+    candidates = [_Candidate(raw, f"{key}[{index}]") for index, raw in enumerate(answer.children)]
+    children = tuple([_desired(each, declared=declared, observed=observed, variant=variant) for each in candidates])
+    _refuse_duplicates(children, key)
+    return children
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One child of an answer, and where it stands there."""
+
+    raw: JsonObject
+    field: str
+
+    def refuse(self, path: str, problem: str) -> InvalidAnswer:
+        return InvalidAnswer(f"{self.field}{path}", f"{unstructured.describe(self.raw)} {problem}")
+
+
+def _desired(candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGroup], observed: Observed, variant: Variant) -> DesiredChild:
+    raw = candidate.raw
+    group = declared.get((unstructured.api_version(raw), unstructured.kind(raw)))
+    if group is None:
+        raise _undeclared(candidate)
+    metadata = raw.get("metadata")
+    if not is_object(metadata):
+        raise candidate.refuse(".metadata", "must have an object here")
+    name = _name(candidate, metadata)
+    namespace = _namespace(candidate, metadata, info=group.info, observed=observed)
+    for key in ("labels", "annotations"):
+        _check_strings(candidate, metadata.get(key), f".metadata.{key}")
+    placed: JsonObject = raw if metadata.get("namespace") or not namespace else {**raw, "metadata": {**metadata, "namespace": namespace}}
+    obj = variant.marked(placed, observed)
+    _check_labels(candidate, obj, observed)
+    return DesiredChild(info=group.info, method=group.method, namespace=namespace, name=name, obj=obj)
+
+
+def _undeclared(candidate: _Candidate) -> InvalidAnswer:
+    if not unstructured.api_version(candidate.raw):
+        return candidate.refuse(".apiVersion", "must have a non-empty string here")
+    kind = f"{unstructured.api_version(candidate.raw)} {unstructured.kind(candidate.raw)}"
+    return candidate.refuse(".kind", f"is of a kind ({kind}) that the controller does not declare")
+
+
+def _name(candidate: _Candidate, metadata: JsonObject) -> str:
+    name = metadata.get("name")
+    if isinstance(name, str) and name:
+        return name
+    if metadata.get("generateName"):
+        raise candidate.refuse(".metadata.generateName", "needs a name of its own: a generated one would make a new object at each sync")
+    raise candidate.refuse(".metadata.name", "must have a non-empty string here")
+
+
+def _namespace(candidate: _Candidate, metadata: JsonObject, *, info: ResourceInfo, observed: Observed) -> str:
+    field, given = ".metadata.namespace", metadata.get("namespace") or ""
+    if not isinstance(given, str):
+        raise candidate.refuse(field, "must have a string here")
+    if not info.namespaced:
+        if observed.namespace:
+            raise candidate.refuse("", "is cluster-scoped, and can't be the child of a namespaced parent")
+        if given:
+            raise candidate.refuse(field, "is cluster-scoped, and must have no namespace")
+        return ""
+    if observed.namespace and given not in {"", observed.namespace}:
+        raise candidate.refuse(field, f"must be in its parent's namespace, {observed.namespace}")
+    if not given and not observed.namespace:
+        raise candidate.refuse(field, "must have a namespace: its parent is cluster-scoped")
+    return given or observed.namespace
+
+
+def _check_strings(candidate: _Candidate, raw: JsonValue, field: str) -> None:
+    if raw is not None and not (is_object(raw) and all(isinstance(value, str) for value in raw.values())):
+        raise candidate.refuse(field, "must have a map of strings here")
+
+
+def _check_labels(candidate: _Candidate, obj: JsonObject, observed: Observed) -> None:
+    if observed.selector is not None and not observed.selector.matches(unstructured.labels(obj)):
+        raise candidate.refuse(".metadata.labels", f"does not match the parent's selector ({observed.selector})")
+
+
+def _refuse_duplicates(children: tuple[DesiredChild, ...], key: str) -> None:
+    seen: dict[tuple[str, str, str, str], int] = {}
+    for index, child in enumerate(children):
+        identity = (child.info.api_version, child.info.resource, child.namespace, child.name)
+        first = seen.setdefault(identity, index)
+        if first != index:
+            raise InvalidAnswer(f"{key}[{index}]", f"{child} is there twice, as {key}[{first}] too")

@@ -1,0 +1,63 @@
+"""What an answer makes of the parent itself, in the order in which it is written: the status, then its metadata and our finalizer in one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.apply.equality import same
+from metaloop.reconciler.core.kinds.registry import variant_of
+from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.parent.finalizer import is_finalized, is_vanishing, without_finalizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentEdit:
+    """One write to the parent: `make` is asked what it is to become, of what it is; None is that it is so already."""
+
+    name: str
+    make: Callable[[JsonObject], JsonObject | None]
+    subresource: str = ""
+
+
+def edits_of(observed: Observed, answer: Answer, *, may_leave: bool) -> tuple[ParentEdit, ...]:
+    """The writes that an answer asks for, whether or not they turn out to change anything. Our finalizer only goes if we `may_leave`."""
+    leaves = may_leave and is_finalized(observed, answer)
+    status = None if leaves and is_vanishing(observed, answer) else _status_of(observed, answer)
+    if status is None or not observed.info.has_status:
+        return (_metadata_edit(observed, answer, status=status, leaves=leaves),)
+    return (_status_edit(status), _metadata_edit(observed, answer, status=None, leaves=leaves))
+
+
+def _status_of(observed: Observed, answer: Answer) -> JsonObject | None:
+    return variant_of(observed.controller.id).status(observed.parent, answer)
+
+
+def _status_edit(status: JsonObject) -> ParentEdit:
+    return ParentEdit(name="Status", make=lambda parent: with_status(parent, status), subresource="status")
+
+
+def _metadata_edit(observed: Observed, answer: Answer, *, status: JsonObject | None, leaves: bool) -> ParentEdit:
+    """All that is no subresource: metadata, our finalizer, and a status where that is none either."""
+    controller = observed.controller
+    changed = variant_of(controller.id).changed
+
+    def make(parent: JsonObject) -> JsonObject | None:
+        result = changed(parent, answer)
+        if status is not None:
+            result = with_status(result or parent, status) or result
+        if leaves:
+            result = without_finalizer(result or parent, controller) or result
+        return result
+
+    return ParentEdit(name="Finalizer" if leaves else "Metadata", make=make)
+
+
+def next_status(parent: JsonObject, answered: JsonObject | None) -> JsonObject:
+    """The status that `parent` ought to have, given what the hook `answered` when it was shown it."""
+    return {**(answered or {}), "observedGeneration": unstructured.generation(parent)}
+
+
+def with_status(parent: JsonObject, status: JsonObject) -> JsonObject | None:
+    """`parent` with `status`, the UID and resourceVersion that it was seen with; None where it has that status, and writing it would change nothing."""
+    return None if same(parent.get("status"), status) else {**parent, "status": status}

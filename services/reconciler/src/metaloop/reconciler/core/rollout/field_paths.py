@@ -1,0 +1,91 @@
+"""Patches of a parent: some of its fields, taken out of it and put back into what it is at another time."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.hooks.body import type_name
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a field is: the keys that lead to it."""
+
+
+def paths(written: Iterable[str]) -> tuple[Path, ...]:
+    """Paths as controllers write them, with dots."""
+    return tuple(tuple(path.split(".")) for path in written)
+
+
+def patch_in(parent: JsonObject, fields: Iterable[Path]) -> JsonObject:
+    """Those of the `fields` that `parent` has."""
+    return with_present({}, parent, fields)
+
+
+def with_present(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) -> JsonObject:
+    """`parent` with those of the `fields` that `patch` has; the others stay."""
+    for path in fields:
+        found = _found(patch, path)
+        if found is not None:
+            parent = _with(parent, path, found.value)
+    return parent
+
+
+def with_patch(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) -> JsonObject:
+    """`parent` with the `fields` as `patch` has them: those that it doesn't have are taken away."""
+    for path in fields:
+        found = _found(patch, path)
+        parent = _without(parent, path) if found is None else _with(parent, path, found.value)
+    return parent
+
+
+def shared(some: Iterable[Path], others: Iterable[Path]) -> Iterator[Path]:
+    """The fields that are within both: of two paths one within the other, the inner one."""
+    others = [*others]
+    for path in some:
+        for other in others:
+            if path[: len(other)] == other:
+                yield path
+            elif other[: len(path)] == path:
+                yield other
+
+
+def dead_end(obj: JsonObject, path: Path) -> str:
+    """What a path meets on its way that has no fields, as in `spec.names is a list`; empty where it meets nothing such. What is missing or null ends no way."""
+    value: JsonValue = obj
+    for depth, key in enumerate(path):
+        if value is None:
+            return ""
+        if not is_object(value):
+            return f"{'.'.join(path[:depth])} is {type_name(value)}"
+        value = value.get(key)
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    value: JsonValue
+
+
+def _found(obj: JsonObject, path: Path) -> _Found | None:
+    value: JsonValue = obj
+    for key in path:
+        if not is_object(value) or key not in value:
+            return None
+        value = value[key]
+    return _Found(value)
+
+
+def _with(obj: JsonObject, path: Path, value: JsonValue) -> JsonObject:
+    key, *inner = path
+    return {**obj, key: _with(unstructured.child_object(obj, key), tuple(inner), value) if inner else value}
+
+
+def _without(obj: JsonObject, path: Path) -> JsonObject:
+    key, *inner = path
+    if key not in obj:
+        return obj
+    if not inner:
+        return {other: value for other, value in obj.items() if other != key}
+    below = obj[key]
+    return {**obj, key: _without(below, tuple(inner))} if is_object(below) else obj

@@ -1,0 +1,237 @@
+"""ControllerRevisions: the parent's patch, which revision matches it, which children follow which.
+
+A revision is the part of a parent that its controller wants rolled out (`revisionHistory.fieldPaths`), as it was at one time. The rest of the parent is always
+as it is now: a change there takes effect at once.
+
+Rules
+    1. The revision whose patch is the parent's present one is the latest, whoever made it and when: so rolling back finds its way to the old one.
+    2. A child follows one revision. Where two name it, somebody died between two writes: the latest wins, then the newer. The child itself is still untouched.
+    3. A revision that is left without a child is spent, unless it is the latest.
+    4. A field path leads through objects alone. One that meets a list or a plain value in the parent is an error; a field that is missing just is.
+    5. A field that an older revision did not have is missing from the parent of that time, if the revision says which fields it is about; one that
+       doesn't (Metacontroller's don't) leaves what it has not as it is now.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from metaloop.common.api.composite import GENERATED_LABEL, CompositeController
+from metaloop.common.api.revision import (
+    REVISIONS,
+    ClaimedChild,
+    children_field,
+    claimed_by,
+    kind_labels,
+    patch_of,
+    revision_namespace,
+    revision_selector,
+)
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, is_array, loads
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import reference_to
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
+from metaloop.reconciler.core.apply.equality import same
+from metaloop.reconciler.core.apply.go_json import go_json
+from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
+from metaloop.reconciler.core.parent.finalizer import reaches_children
+from metaloop.reconciler.core.rollout.field_paths import Path, dead_end, patch_in, paths, shared, with_patch, with_present
+
+FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
+"""Which fields a revision is about, as the controller's `fieldPaths` were when it was made: a JSON list."""
+
+_LONGEST_PREFIX: Final = 212
+RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
+"""A write to a revision, which is an object like any child."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One revision of a parent: what the parent is (or was) in it, and the rolling children that follow it, each of which follows no other."""
+
+    name: str
+    patch: JsonObject
+    parent: JsonObject
+    claims: frozenset[ClaimedChild]
+    stored: JsonObject | None
+    """The ControllerRevision as it was observed; None for one that is yet to be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revisions:
+    """All revisions of a parent."""
+
+    latest: Revision
+    older: tuple[Revision, ...]
+    """Those that children still follow, newest first."""
+    spent: tuple[JsonObject, ...]
+    """Stored ones that no child follows."""
+
+    @property
+    def live(self) -> tuple[Revision, ...]:
+        """Those that a hook must be asked about, the latest first."""
+        return (self.latest, *self.older)
+
+
+def is_rolling(observed: Observed) -> bool:
+    """Whether the parent has children that we are to roll from revision to revision: a decorator's attachments never do."""
+    is_declared = isinstance(observed.controller, CompositeController) and any(group.rolls for group in observed.groups)
+    return is_declared and reaches_children(observed)
+
+
+def only_present(observed: Observed) -> Revisions:
+    """The parent as it is, of which no revisions are kept."""
+    return Revisions(latest=Revision(name="", patch={}, parent=observed.parent, claims=frozenset(), stored=None), older=(), spent=())
+
+
+def as_owner_of_revisions(observed: Observed) -> Observed:
+    """The parent with its revisions in the place of its children, so that they are claimed by the same laws."""
+    selector = revision_selector(observed.selector or EVERYTHING, observed.info.id)
+    return replace(observed, groups=(ChildGroup(info=REVISIONS, method="OnDelete", objects=observed.revisions),), selector=selector)
+
+
+def revisions_of(observed: Observed, stored: Sequence[JsonObject]) -> Revisions:
+    """The revisions of a parent, given those `stored` ones that are its own. Raises InvalidSpec where a field path can't lead to a field of it."""
+    _refuse_dead_ends(observed)
+    patch = patch_in(observed.parent, _paths_of(observed))
+    newest_first = sorted(stored, key=unstructured.name)
+    newest_first.sort(key=lambda obj: unstructured.text(unstructured.metadata(obj), "creationTimestamp"), reverse=True)
+    matching = _matching(observed, patch, newest_first)
+    taken: set[ClaimedChild] = set()
+    latest = _latest(observed, patch, matching=matching, taken=taken)
+    others = [obj for obj in newest_first if obj not in matching]
+    older = [_older(observed, obj, taken=taken) for obj in others]
+    return Revisions(
+        latest=latest,
+        older=tuple([revision for revision in older if revision.claims]),
+        spent=(*matching[1:], *(obj for obj, revision in zip(others, older, strict=True) if not revision.claims)),
+    )
+
+
+def _matching(observed: Observed, patch: JsonObject, stored: Sequence[JsonObject]) -> list[JsonObject]:
+    """Those that are of the present patch; or else the one of its name, whose patch somebody must have changed."""
+    same_patch = [obj for obj in stored if same(patch_of(obj), patch)]
+    if same_patch or not stored:
+        return same_patch
+    name = revision_name(observed.info, observed.uid, patch)
+    return [obj for obj in stored if unstructured.name(obj) == name]
+
+
+def _latest(observed: Observed, patch: JsonObject, *, matching: Sequence[JsonObject], taken: set[ClaimedChild]) -> Revision:
+    stored = matching[0] if matching else None
+    claims = _rolling_claims(observed, matching, taken=taken)
+    name = unstructured.name(stored) if stored is not None else revision_name(observed.info, observed.uid, patch)
+    return Revision(name=name, patch=patch, parent=observed.parent, claims=claims, stored=stored)
+
+
+def _older(observed: Observed, stored: JsonObject, *, taken: set[ClaimedChild]) -> Revision:
+    return Revision(
+        name=unstructured.name(stored),
+        patch=patch_of(stored),
+        parent=_parent_of(observed, stored),
+        claims=_rolling_claims(observed, [stored], taken=taken),
+        stored=stored,
+    )
+
+
+def _rolling_claims(observed: Observed, stored: Iterable[JsonObject], *, taken: set[ClaimedChild]) -> frozenset[ClaimedChild]:
+    """The children that follow these and no revision before; `taken` learns of them."""
+    rolling = {(group.info.group, group.info.kind) for group in observed.groups if group.rolls}
+    named = {child for obj in stored for child in claimed_by(obj) if (child.api_group, child.kind) in rolling}
+    claims = frozenset(named - taken)
+    taken |= claims
+    return claims
+
+
+# -- the stored form -----------------------------------------------------------------------------------------------------------------
+
+
+def revision_name(parents: ResourceInfo, uid: str, patch: JsonObject) -> str:
+    """The name of a parent's revision: the same for the same patch, so that it is made once; Metacontroller gives the same."""
+    digest = hashlib.sha1(f"{uid}{go_json(patch)}".encode(), usedforsecurity=False).hexdigest()
+    return f"{parents.resource}.{parents.group or 'core'}"[:_LONGEST_PREFIX] + f"-{digest}"
+
+
+def new_revision(observed: Observed, revision: Revision, claims: Iterable[ClaimedChild]) -> JsonObject:
+    """The ControllerRevision to create for a revision that is not stored yet."""
+    return {
+        "apiVersion": REVISIONS.api_version,
+        "kind": REVISIONS.kind,
+        "metadata": {
+            "name": revision.name,
+            "namespace": revision_namespace(observed.namespace),
+            "labels": _labels(observed),
+            "annotations": {FIELDS_ANNOTATION: dumps([".".join(path) for path in _paths_of(observed)]).decode()},
+            "ownerReferences": [reference_to(observed.parent)],
+        },
+        "parentPatch": revision.patch,
+        "children": children_field(claims),
+    }
+
+
+def _labels(observed: Observed) -> JsonObject:
+    """Labels that satisfy the parent's selector, or the revision would be released again: its template's where those do."""
+    selector = observed.selector or EVERYTHING
+    spec = unstructured.child_object(observed.parent, "spec")
+    template = unstructured.labels(unstructured.child_object(spec, "template"))
+    is_generated = isinstance(observed.controller, CompositeController) and observed.controller.generate_selector
+    labels: Mapping[str, str] = {GENERATED_LABEL: observed.uid} if is_generated else template
+    if not selector.matches(labels):
+        labels = _labels_matching(selector)
+    return {**labels, **kind_labels(observed.info.id)}
+
+
+def _labels_matching(selector: Selector) -> dict[str, str]:
+    """The fewest labels that a selector matches, if any do."""
+    conditions: dict[str, list[Requirement]] = {}
+    for requirement in selector.requirements:
+        conditions.setdefault(requirement.key, []).append(requirement)
+    chosen = {key: _value_for(requirements) for key, requirements in conditions.items()}
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _value_for(requirements: Sequence[Requirement]) -> str | None:
+    """The first value that all requirements on one key are met by, None being its absence."""
+    named = [value for requirement in requirements for value in requirement.values]
+    # The named values may all be forbidden ones; of these more than there are of those, one isn't.
+    others = ["x" * length for length in range(len(named) + 1)]
+    for value in (None, *named, *others):
+        labels = {} if value is None else {requirements[0].key: value}
+        if all(requirement.matches(labels) for requirement in requirements):
+            return value
+    return None
+
+
+# -- fields --------------------------------------------------------------------------------------------------------------------------
+
+
+def _paths_of(observed: Observed) -> tuple[Path, ...]:
+    return paths(observed.controller.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
+
+
+def _refuse_dead_ends(observed: Observed) -> None:
+    """A path through a list, taken for a field that is missing, would have all children updated at once."""
+    for index, path in enumerate(_paths_of(observed)):
+        obstacle = dead_end(observed.parent, path)
+        if obstacle:
+            field = f"spec.parentResource.revisionHistory.fieldPaths[{index}]"
+            raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects alone, and in this parent {obstacle}")
+
+
+def _parent_of(observed: Observed, stored: JsonObject) -> JsonObject:
+    """What the parent was in a stored revision: its fields of that time, the rest as it is now."""
+    recorded = _recorded_paths(stored)
+    if recorded:
+        return with_patch(observed.parent, patch_of(stored), shared(_paths_of(observed), recorded))
+    return with_present(observed.parent, patch_of(stored), _paths_of(observed))
+
+
+def _recorded_paths(stored: JsonObject) -> tuple[Path, ...]:
+    try:
+        recorded: JsonValue = loads(unstructured.annotations(stored).get(FIELDS_ANNOTATION, "[]"))
+    except JSONDecodeError:
+        return ()
+    return paths(path for path in recorded if isinstance(path, str)) if is_array(recorded) else ()

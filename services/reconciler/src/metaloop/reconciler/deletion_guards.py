@@ -1,0 +1,39 @@
+"""Holds back what an answer would delete too much of, and remembers which controllers' parents lost everything lately."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from metaloop.common.job import ControllerId
+from metaloop.reconciler.core.children.deletion_guard import Guarded, Limits, empties, guarded
+from metaloop.reconciler.core.model import ChildGroup, Observed, Plan
+
+_WINDOW_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionGuards:
+    """The guards of all syncs of this process; by default they hold nothing back."""
+
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = monotonic
+    _emptied: dict[ControllerId, deque[float]] = field(default_factory=dict[ControllerId, deque[float]])
+    """When parents of each controller lost all their children, within the last minute."""
+
+    def passed(self, plan: Plan, children: tuple[ChildGroup, ...], observed: Observed) -> Guarded:
+        """What of a plan may be carried out. Raises InvalidSpec where the controller's own limit makes no sense."""
+        controller = observed.controller.id
+        checked = guarded(plan, children, observed, limits=self.limits, emptied=self._lately(controller))
+        if self.limits.emptied_parents and empties(checked.plan, children):
+            self._emptied.setdefault(controller, deque()).append(self.clock())
+        return checked
+
+    def _lately(self, controller: ControllerId) -> int:
+        emptied = self._emptied.get(controller)
+        if emptied is None:
+            return 0
+        while emptied and emptied[0] < self.clock() - _WINDOW_SECONDS:
+            emptied.popleft()
+        return len(emptied)

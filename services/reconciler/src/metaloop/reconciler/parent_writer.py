@@ -1,0 +1,75 @@
+"""Writes to the parent itself: our finalizer, what a decorator wants of its metadata, and its status."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+from metaloop.common.errors import Conflict
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.errors import NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.report import Write
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.noop_writes import NoopWrites, parent_digest
+from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.writes import write_of
+
+_RETRIES: Final = 4
+
+Edit: TypeAlias = Callable[[JsonObject], JsonObject | None]
+"""The parent as it ought to be, made of the parent as it is; None where it is as it ought to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """What an edit came to: the `parent` as it now is, None where there is no such parent any more; and the write, if there was one to do."""
+
+    parent: JsonObject | None
+    write: Write | None = None
+
+
+class ParentWriter:
+    """Writes any parent."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._futile = NoopWrites()
+
+    async def edit(self, observed: Observed, edit: Edit, *, lease: LeaseGuard, subresource: str = "") -> Edited:
+        """Makes of the parent, or of its subresource, what `edit` does.
+
+        The parent is read live only after a conflict, and the edit is made anew of what it is then. Raises Conflict where it doesn't come to rest.
+        """
+        parent = observed.parent
+        for retries_left in reversed(range(_RETRIES + 1)):
+            wanted = edit(parent)
+            if wanted is None or self._futile.has(wanted, partial(parent_digest, wanted, subresource)):
+                return Edited(parent=parent)
+            lease.check()
+            try:
+                written = await self._api.replace(observed.info, wanted, subresource=subresource)
+            except (Conflict, NotFound):
+                if not retries_left:
+                    raise
+            else:
+                self._futile.learn(wanted, partial(parent_digest, wanted, subresource), written=written)
+                return _edited(observed, written)
+            live = await self._live(observed)
+            if live is None:
+                return Edited(parent=None)
+            parent = live
+        return Edited(parent=parent)
+
+    async def _live(self, observed: Observed) -> JsonObject | None:
+        try:
+            live = await self._api.get(observed.info, observed.namespace, observed.name)
+        except NotFound:
+            return None
+        return live if unstructured.uid(live) == observed.uid else None
+
+
+def _edited(observed: Observed, written: JsonObject) -> Edited:
+    # The last finalizer of an object that is being deleted takes the object with it.
+    is_gone = unstructured.is_deleting(written) and not unstructured.finalizers(written)
+    return Edited(parent=None if is_gone else written, write=write_of(observed.info, written, is_deletion=is_gone))

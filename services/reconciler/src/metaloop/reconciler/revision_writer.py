@@ -1,0 +1,61 @@
+"""Writes the ControllerRevisions of a parent: before any child is touched, so that what follows can be gone on with by anybody."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import assert_never
+
+from metaloop.common.errors import Conflict, MetaloopError
+from metaloop.common.json import JsonObject
+from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import controller_ref
+from metaloop.common.report import Write
+from metaloop.reconciler.core.children.claim import why_taken
+from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, UpdateChild
+from metaloop.reconciler.core.rollout.revisions import RevisionAction
+from metaloop.reconciler.errors import Failure, WritesFailed
+from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.writes import deleted, replaced, write_of
+
+
+class RevisionWriter:
+    """Writes the revisions of any parent, one after the other: the first that fails is the last."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def carry_out(self, actions: Sequence[RevisionAction], *, observed: Observed, lease: LeaseGuard) -> AsyncIterator[Write]:
+        """Does what `actions` say, in their order; each write as it was done. Raises WritesFailed that says which was not."""
+        for action in actions:
+            lease.check()
+            try:
+                written = await self._written(action, observed)
+            except MetaloopError as error:
+                verb = type(action).__name__.removesuffix("Child").lower()
+                raise WritesFailed([Failure(what=f"{verb} {unstructured.describe(action.obj)}", error=error)]) from error
+            if written is not None:
+                yield write_of(action.info, written, is_deletion=isinstance(action, DeleteChild))
+
+    async def _written(self, action: RevisionAction, observed: Observed) -> JsonObject | None:
+        match action:
+            case CreateChild():
+                return await self._create(action, observed)
+            case UpdateChild():
+                return await replaced(self._api, action.info, action.obj)
+            case DeleteChild():
+                return await deleted(self._api, action.info, action.obj)
+            case _:
+                assert_never(action)
+
+    async def _create(self, action: CreateChild, observed: Observed) -> JsonObject:
+        """Creates a revision, or takes over one of its name that nobody controls: no other parent's revision can have that name."""
+        try:
+            return await self._api.create(action.info, action.obj)
+        except AlreadyExists as error:
+            try:
+                holder = await self._api.get(action.info, unstructured.namespace(action.obj), unstructured.name(action.obj))
+            except NotFound:
+                raise Conflict("it was there, and is gone again") from error
+            if controller_ref(holder) is not None or unstructured.is_deleting(holder):
+                raise why_taken(holder, wanted=action.obj, observed=observed) from error
+        version = {key: unstructured.metadata(holder)[key] for key in ("uid", "resourceVersion")}
+        return await self._api.replace(action.info, {**action.obj, "metadata": {**unstructured.metadata(action.obj), **version}})

@@ -1,0 +1,37 @@
+"""What a wish for another update strategy rules out."""
+
+import pytest
+
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.apply.configuration import without_ruled_out
+from metaloop.reconciler.core.apply.last_applied import applied_to
+
+DEFAULT: JsonObject = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
+
+
+def deployment(strategy: JsonObject, *, api_version: str = "apps/v1") -> JsonObject:
+    """A Deployment, or a kind of that name."""
+    return {"apiVersion": api_version, "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 1, "strategy": strategy}}
+
+
+def test_another_type_takes_away_what_was_there_by_default():
+    applied = applied_to(deployment(DEFAULT), deployment({"type": "Recreate"}))
+
+    assert unstructured.child_object(applied.obj, "spec")["strategy"] == {"type": "Recreate"}
+    assert applied.is_changed
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        deployment({}),
+        deployment({"type": "RollingUpdate"}),
+        deployment({"type": "Recreate", "rollingUpdate": {}}),
+        deployment({"type": "Recreate"}, api_version="example.com/v1"),
+    ],
+)
+def test_nothing_else_is_taken_away(wish: JsonObject):
+    observed = deployment(DEFAULT)
+
+    assert without_ruled_out(observed, wish) is observed

@@ -1,0 +1,89 @@
+"""The JSON that a sync hook is sent, byte by byte where it matters."""
+
+import pytest
+from orjson import Fragment
+from worlds import (
+    CLUSTER_THINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    a_controller,
+    a_parent,
+    config_map,
+    group,
+    observed,
+    stored,
+)
+
+from metaloop.common.api.hook import HookVersion
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.hooks.request import Asked, group_key, object_maps, sync_request
+from metaloop.reconciler.core.model import ChildGroup, Shown
+
+HERE, THERE = stored(config_map("here")), stored(config_map("there"), namespace="elsewhere")
+CLUSTER_WIDE = stored({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "wide"}}, namespace="")
+
+
+def test_request_has_five_keys_and_the_objects_as_they_are():
+    controller, parent = a_controller(), a_parent()
+    world = observed(parent=parent)
+
+    body = sync_request(world, Shown(children=(group(CONFIG_MAPS, HERE),)), asked=Asked(controller=Fragment(dumps(controller))))
+
+    assert loads(body) == {
+        "controller": controller,
+        "parent": parent,
+        "children": {"ConfigMap.v1": {"here": HERE}},
+        "related": {},
+        "finalizing": False,
+    }
+
+
+def test_request_of_an_empty_world_is_this_text():
+    world = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
+
+    body = sync_request(
+        world, Shown(children=(group(DEPLOYMENTS), group(CONFIG_MAPS))), asked=Asked(controller=Fragment(b'{"metadata":{}}'), version="v2")
+    )
+
+    assert body == (
+        b'{"controller":{"metadata":{}},"parent":{"metadata":{},"spec":{"selector":{"matchLabels":{"a":"b"}}}},'
+        b'"children":{"Deployment.apps/v1":{},"ConfigMap.v1":{}},"related":{},"finalizing":false}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("info", "key"), [(CONFIG_MAPS, "ConfigMap.v1"), (DEPLOYMENTS, "Deployment.apps/v1"), (CLUSTER_THINGS, "ClusterThing.example.com/v1")]
+)
+def test_groups_are_named_by_kind_and_version(info: ResourceInfo, key: str):
+    assert group_key(info) == key
+
+
+NAMES: dict[str, tuple[HookVersion, str, ChildGroup, list[str]]] = {
+    # what it shows: (version, the parent's namespace, the objects, their names)
+    "v1 in the parent's namespace: the name": ("v1", "default", group(CONFIG_MAPS, HERE), ["here"]),
+    "v1 in another namespace: left out": ("v1", "default", group(CONFIG_MAPS, HERE, THERE), ["here"]),
+    "v1 cluster-scoped under a namespaced parent: left out": ("v1", "default", group(NAMESPACES, CLUSTER_WIDE), []),
+    "v1 under a cluster-scoped parent: with namespace": ("v1", "", group(CONFIG_MAPS, THERE, HERE), ["default/here", "elsewhere/there"]),
+    "v1 cluster-scoped under a cluster-scoped parent: the name": ("v1", "", group(NAMESPACES, CLUSTER_WIDE), ["wide"]),
+    "v2 always with namespace": ("v2", "default", group(CONFIG_MAPS, THERE, HERE), ["default/here", "elsewhere/there"]),
+    "v2 cluster-scoped: the name": ("v2", "default", group(NAMESPACES, CLUSTER_WIDE), ["wide"]),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES.keys())
+def test_objects_are_named_as_the_version_spells_them(names: tuple[HookVersion, str, ChildGroup, list[str]]):
+    version, parent_namespace, children, expected = names
+
+    [objects] = object_maps([children], version=version, parent_namespace=parent_namespace).values()
+
+    assert list(objects) == expected
+
+
+def test_objects_are_in_the_order_of_their_names_whatever_the_cache_says():
+    objects: list[JsonObject] = [stored(config_map(name)) for name in ("b", "c", "a")]
+
+    [named] = object_maps([group(CONFIG_MAPS, *objects)], version="v1", parent_namespace="default").values()
+
+    assert list(named) == ["a", "b", "c"]

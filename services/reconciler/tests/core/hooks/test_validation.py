@@ -1,0 +1,108 @@
+"""An answer against its controller: what may be applied, and what would leak, loop or be lost."""
+
+import pytest
+from worlds import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, PARENT_UID, a_parent, config_map, group, observed
+
+from metaloop.common.errors import InvalidAnswer
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.hooks.validation import desired_children
+from metaloop.reconciler.core.model import Answer, Observed
+
+IN_NAMESPACE = observed(group(CONFIG_MAPS), group(NAMESPACES))
+CLUSTER_WIDE = observed(group(CONFIG_MAPS), group(NAMESPACES), info=CLUSTER_THINGS)
+
+
+def answer(*children: JsonObject) -> Answer:
+    """An answer that asks for these children."""
+    return Answer(status=None, children=children, resync_after_seconds=None, finalized=False)
+
+
+def child(**metadata: object) -> JsonObject:
+    """A ConfigMap with this metadata beside its name and labels; None takes one of those away."""
+    merged = {"name": "a", "labels": {"app": "mine"}, **metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {key: value for key, value in merged.items() if value is not None}}  # type: ignore[dict-item]
+
+
+NAMESPACE: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"app": "mine"}}}
+
+
+def test_child_without_namespace_gets_its_parents():
+    [desired] = desired_children(answer(config_map()), IN_NAMESPACE)
+
+    assert (desired.namespace, desired.name, desired.info) == ("default", "a", CONFIG_MAPS)
+    assert unstructured.namespace(desired.obj) == "default"
+
+
+def test_cluster_scoped_parent_may_have_children_anywhere():
+    desired = desired_children(answer(child(namespace="one"), child(namespace="two"), NAMESPACE), CLUSTER_WIDE)
+
+    assert [(each.namespace, each.name) for each in desired] == [("one", "a"), ("two", "a"), ("", "n")]
+
+
+def test_same_name_in_another_kind_is_another_child():
+    same_name: JsonObject = {**NAMESPACE, "metadata": {"name": "a", "labels": {"app": "mine"}}}
+
+    assert len(desired_children(answer(child(namespace="one"), same_name), CLUSTER_WIDE)) == 2
+
+
+def test_generated_label_is_added_unless_the_child_has_it():
+    world = observed(parent=a_parent(spec={}), generate_selector=True)
+    own: JsonObject = {**config_map("b"), "metadata": {"name": "b", "labels": {"controller-uid": PARENT_UID, "x": "y"}}}
+
+    first, second = desired_children(answer({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, own), world)
+
+    assert unstructured.labels(first.obj) == {"controller-uid": PARENT_UID}
+    assert unstructured.labels(second.obj) == {"controller-uid": PARENT_UID, "x": "y"}
+
+
+def test_answer_itself_is_not_changed():
+    raw = config_map()
+    before = repr(raw)
+
+    desired_children(answer(raw), observed(parent=a_parent(spec={}), generate_selector=True))
+
+    assert repr(raw) == before
+
+
+REFUSED: dict[str, tuple[JsonObject, Observed, str]] = {
+    # what it is: (the child, the world, the field that is named)
+    "a kind that is not declared": ({**child(), "kind": "Secret"}, IN_NAMESPACE, ".kind"),
+    "a version that is not declared": ({**child(), "apiVersion": "v2"}, IN_NAMESPACE, ".kind"),
+    "no apiVersion": ({"kind": "ConfigMap", "metadata": {"name": "a"}}, IN_NAMESPACE, ".apiVersion"),
+    "no metadata": ({"apiVersion": "v1", "kind": "ConfigMap"}, IN_NAMESPACE, ".metadata"),
+    "no name": (child(name=None), IN_NAMESPACE, ".metadata.name"),
+    "an empty name": (child(name=""), IN_NAMESPACE, ".metadata.name"),
+    "a name that is a number": (child(name=1), IN_NAMESPACE, ".metadata.name"),
+    "a generated name": (child(name=None, generateName="a-"), IN_NAMESPACE, ".metadata.generateName"),
+    "another namespace than its parent's": (child(namespace="elsewhere"), IN_NAMESPACE, ".metadata.namespace"),
+    "a namespace that is a number": (child(namespace=1), IN_NAMESPACE, ".metadata.namespace"),
+    "a cluster-scoped child of a namespaced parent": (NAMESPACE, IN_NAMESPACE, ""),
+    "a namespaced child without namespace, of a cluster-scoped parent": (child(), CLUSTER_WIDE, ".metadata.namespace"),
+    "a cluster-scoped child with a namespace": (
+        {**NAMESPACE, "metadata": {"name": "n", "namespace": "x", "labels": {"app": "mine"}}},
+        CLUSTER_WIDE,
+        ".metadata.namespace",
+    ),
+    "labels that the selector does not match": (child(labels={"app": "other"}), IN_NAMESPACE, ".metadata.labels"),
+    "no labels": (child(labels=None), IN_NAMESPACE, ".metadata.labels"),
+    "labels that are no strings": (child(labels={"app": "mine", "n": 1}), IN_NAMESPACE, ".metadata.labels"),
+    "labels that are a list": (child(labels=["app"]), IN_NAMESPACE, ".metadata.labels"),
+    "annotations that are no strings": (child(annotations={"n": 1}), IN_NAMESPACE, ".metadata.annotations"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
+def test_one_wrong_child_refuses_the_whole_answer_and_is_named(case: tuple[JsonObject, Observed, str]):
+    wrong, world, field = case
+    right = child(name="right", namespace="default")
+
+    with pytest.raises(InvalidAnswer) as caught:
+        desired_children(answer(right, wrong), world)
+
+    assert caught.value.field == f"children[1]{field}"
+
+
+def test_the_same_child_twice_is_refused():
+    with pytest.raises(InvalidAnswer, match=r"children\[2\].*ConfigMap default/a.*children\[0\]"):
+        desired_children(answer(child(), child(name="b"), child(namespace="default")), IN_NAMESPACE)

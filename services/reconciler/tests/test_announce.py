@@ -1,0 +1,84 @@
+"""What is told of a sync: one log line, counters, and an event where somebody has something to mend."""
+
+from collections import Counter
+
+import pytest
+from fake_hooks import FakeRecorder
+from structlog.testing import capture_logs
+from worlds import THINGS, a_parent
+
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.telemetry.metrics import registry
+from metaloop.reconciler.announce import FinishedSync, tell
+from metaloop.reconciler.core.model import Outcome
+
+KEY = JobKey(ControllerId("CompositeController", "things"), THINGS.id, "default", "parent")
+DONE = Outcome(result="done")
+FAILED = Outcome(result="retry", reason="InvalidAnswer", message="it is wrong", audience="parent")
+
+
+def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, unknown_keys: tuple[str, ...] = ()) -> FinishedSync:
+    """A sync that ended so."""
+    return FinishedSync(key=KEY, parent=a_parent(), outcome=outcome, actions=Counter(actions), seconds=0.5, unknown_keys=unknown_keys)
+
+
+@pytest.mark.parametrize(
+    ("sync", "level"),
+    [
+        (finished(), "debug"),
+        (finished(actions={"CreateChild": 2}), "info"),
+        (finished(unknown_keys=("childern",)), "info"),
+        (finished(Outcome(result="retry", reason="Conflict", message="changed")), "info"),
+        (finished(Outcome(result="retry", reason="Unavailable", message="away", audience="log")), "warning"),
+        (finished(FAILED), "warning"),
+    ],
+)
+def test_a_line_is_as_loud_as_its_sync_deserves(sync: FinishedSync, level: str):
+    with capture_logs() as lines:
+        tell(sync, FakeRecorder())
+
+    assert [(line["event"], line["log_level"]) for line in lines] == [("sync.done", level)]
+
+
+def test_the_line_holds_everything_on_the_sync():
+    with capture_logs() as lines:
+        tell(finished(FAILED, actions={"Status": 1}), FakeRecorder())
+
+    [line] = lines
+    assert line == {
+        "event": "sync.done",
+        "log_level": "warning",
+        "controller": "CompositeController/things",
+        "parent": "default/parent",
+        "outcome": "retry",
+        "actions": {"Status": 1},
+        "seconds": 0.5,
+        "reason": "InvalidAnswer",
+        "error": "it is wrong",
+    }
+
+
+def test_event_on_the_parent_says_what_is_wrong():
+    recorder = FakeRecorder()
+
+    tell(finished(FAILED), recorder)
+
+    assert recorder.told == [("Warning", "SyncError", "Sync error: it is wrong")]
+
+
+@pytest.mark.parametrize("audience", ["nobody", "log"])
+def test_parents_owner_is_not_told_what_mends_itself(audience: str):
+    recorder = FakeRecorder()
+
+    tell(finished(Outcome(result="retry", reason="x", message="y", audience=audience)), recorder)  # type: ignore[arg-type]
+
+    assert recorder.told == []
+
+
+def test_writes_are_counted_by_kind():
+    labels = {"controller": "CompositeController/things", "action": "CreateChild"}
+    before = registry.get_sample_value("metaloop_sync_writes_total", labels) or 0
+
+    tell(finished(actions={"CreateChild": 3}), FakeRecorder())
+
+    assert registry.get_sample_value("metaloop_sync_writes_total", labels) == before + 3

@@ -1,0 +1,257 @@
+"""The call to the hook gateway, over real HTTP: what it is sent, and what its verdicts come to."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from fake_hooks import OpenSlot
+from gateway_server import GatewayServer, serving
+from worlds import PARENT_UID, a_controller, a_parent, observed
+
+from metaloop.common.api.composite import child_selector, parse_composite
+from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
+from metaloop.common.hooks import call
+from metaloop.common.json import JsonObject, loads
+from metaloop.common.objects import unstructured
+from metaloop.devkit.certs import Authority
+from metaloop.reconciler.app import gateway_of
+from metaloop.reconciler.core.model import Answer, Observed, Shown
+from metaloop.reconciler.core.rollout.revisions import Revision, only_present
+from metaloop.reconciler.errors import HookFailed, HookThrottled
+from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.settings import Settings
+from metaloop.reconciler.slots import Slots
+
+
+@pytest_asyncio.fixture
+async def gateway() -> AsyncIterator[GatewayServer]:
+    async with serving(GatewayServer()) as gateway:
+        yield gateway
+
+
+@pytest_asyncio.fixture
+async def hooks(gateway: GatewayServer) -> AsyncIterator[HookCaller]:
+    async with gateway_of(Settings(gateway_url=gateway.url)) as peer:
+        yield HookCaller(peer, token="open sesame")
+
+
+def world(controller: JsonObject) -> Observed:
+    """A parent without children, of this controller."""
+    parsed = parse_composite(controller)
+    parent = a_parent()
+    return Observed(controller=parsed, info=observed().info, parent=parent, selector=child_selector(parsed, parent), groups=())
+
+
+async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
+    """What the hook of a controller answers."""
+    seen = world(controller or a_controller())
+    [answer] = await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=OpenSlot())
+    return answer
+
+
+async def test_call_says_whom_to_ask_and_for_whom(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    [headers] = gateway.headers
+    assert loads(headers[call.TARGET_HEADER]) == {
+        "controller": {"kind": "CompositeController", "name": "things", "uid": "uid-of-controller"},
+        "hook": "sync",
+        "webhook": {"url": "http://hook.example/sync"},
+        "endpointConfigs": [],
+    }
+    assert (headers[call.PARENT_HEADER], headers[call.REVISION_HEADER]) == (PARENT_UID, "")
+    assert headers["Authorization"] == "Bearer open sesame"
+    assert headers["Content-Type"] == "application/json"
+
+
+async def test_body_is_the_webhooks_request(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    [body] = gateway.bodies
+    assert set(loads(body)) == {"controller", "parent", "children", "related", "finalizing"}
+
+
+async def test_edited_controller_is_called_and_shown_as_edited(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+    edited = a_controller(webhook={"url": "http://hook.example/new"})
+    edited["metadata"] = {"name": "things", "uid": "uid-of-controller", "resourceVersion": "8"}
+
+    await desired(hooks, edited)
+
+    assert loads(gateway.headers[1][call.TARGET_HEADER])["webhook"] == {"url": "http://hook.example/new"}
+    assert loads(gateway.bodies[1])["controller"] == edited
+
+
+@pytest.mark.parametrize("kind", [call.Accepted, call.NotModified])
+async def test_answer_of_the_webhook_is_read(gateway: GatewayServer, hooks: HookCaller, kind: type[call.Accepted | call.NotModified]):
+    gateway.verdict = kind(body=b'{"status": {"phase": "Ready"}}')
+
+    assert (await desired(hooks)).status == {"phase": "Ready"}
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("v1", False), ("v2", True)])
+async def test_answer_is_read_as_strictly_as_the_controller_says(
+    *, gateway: GatewayServer, hooks: HookCaller, version: str, is_refused: bool
+):
+    gateway.verdict = call.Accepted(body=b'{"childern": []}')
+
+    if is_refused:
+        with pytest.raises(InvalidAnswer):
+            await desired(hooks, a_controller(version=version))
+    else:
+        assert (await desired(hooks, a_controller(version=version))).unknown_keys == ("childern",)
+
+
+async def test_throttled_webhook_says_for_how_long_and_why(gateway: GatewayServer, hooks: HookCaller):
+    gateway.verdict = call.Throttled(after_seconds=7.0, reason="CircuitOpen", message="circuit open: it did not answer")
+
+    with pytest.raises(HookThrottled, match="sync hook: circuit open: it did not answer") as caught:
+        await desired(hooks)
+
+    assert (caught.value.after_seconds, caught.value.reason) == (7.0, "CircuitOpen")
+
+
+async def test_rejected_call_keeps_the_gateways_reason(gateway: GatewayServer, hooks: HookCaller):
+    gateway.verdict = call.Rejected(reason="TimedOut", message="no answer within 10 s", retryable=True, again_within_seconds=30.0)
+
+    with pytest.raises(HookFailed, match="sync hook: no answer within 10 s") as caught:
+        await desired(hooks)
+
+    assert (caught.value.reason, caught.value.retryable, caught.value.again_within_seconds) == ("TimedOut", True, 30.0)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(401, Unavailable), (422, InvalidSpec), (500, Unavailable), (503, Unavailable)])
+async def test_gateways_own_refusals(gateway: GatewayServer, hooks: HookCaller, status: int, expected: type[MetaloopError]):
+    gateway.status = status
+
+    with pytest.raises(expected, match="go away"):
+        await desired(hooks)
+
+
+async def test_broken_connection_is_an_outage(gateway: GatewayServer, hooks: HookCaller):
+    gateway.breaks_off = True
+
+    with pytest.raises(Unavailable, match="can't be reached"):
+        await desired(hooks)
+
+
+async def test_gateway_that_is_not_there_is_an_outage(gateway: GatewayServer):
+    port_nobody_has = "http://127.0.0.1:1"
+    async with gateway_of(Settings(gateway_url=port_nobody_has)) as peer:
+        hooks = HookCaller(peer, token="")
+
+        with pytest.raises(Unavailable, match="can't be reached"):
+            await desired(hooks)
+
+    assert gateway.bodies == []
+
+
+async def test_controller_without_a_sync_webhook_is_its_authors_fault(hooks: HookCaller):
+    parts = a_controller()
+    controller: JsonObject = {**parts, "spec": {**unstructured.child_object(parts, "spec"), "hooks": {"sync": {}}}}
+
+    with pytest.raises(InvalidSpec, match=r"spec\.hooks\.sync\.webhook"):
+        await desired(hooks, controller)
+
+
+async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hooks: HookCaller):
+    slots = Slots(active=1, total=10)
+    lent: list[int] = []
+    slots.on_room = lambda: lent.append(slots.waiting)
+
+    async with slots.new() as slot:
+        seen = world(a_controller())
+        await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=slot)
+
+        assert lent == [1]
+        assert slots.waiting == 0
+    assert len(gateway.bodies) == 1
+
+
+def two_revisions() -> list[Revision]:
+    """The latest and an older revision of a parent."""
+    return [
+        Revision(name=name, patch={}, parent=a_parent(spec={"text": text}), claims=frozenset(), stored=None)
+        for name, text in (("things-2", "new"), ("things-1", "old"))
+    ]
+
+
+async def test_every_revision_is_asked_about_at_once(gateway: GatewayServer, hooks: HookCaller):
+    """Neither call is answered before both are there."""
+    gateway.meeting = asyncio.Barrier(2)
+
+    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+    assert len(answers) == 2
+    asked = {
+        headers[call.REVISION_HEADER]: loads(body)["parent"]["spec"] for headers, body in zip(gateway.headers, gateway.bodies, strict=True)
+    }
+    assert asked == {"things-2": {"text": "new"}, "things-1": {"text": "old"}}
+
+
+async def test_answers_stand_in_the_order_of_their_revisions(gateway: GatewayServer, hooks: HookCaller):
+    gateway.echoes = True
+
+    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+    assert [answer.status for answer in answers] == [{"revision": "things-2"}, {"revision": "things-1"}]
+
+
+async def test_a_revision_without_an_answer_leaves_all_without_one(gateway: GatewayServer, hooks: HookCaller):
+    gateway.status = 503
+
+    with pytest.raises(Unavailable, match="503"):
+        await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+
+
+async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name(gateway: GatewayServer, hooks: HookCaller):
+    await desired(hooks)
+
+    assert gateway.headers[0][call.REVISION_HEADER] == ""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Where a reconciler has its certificate, and the authority of the gateway's."""
+    ours, theirs = Authority("ours"), Authority("theirs")
+    (tmp_path / "ours.pem").write_bytes(ours.certificate_pem)
+    (tmp_path / "theirs.pem").write_bytes(theirs.certificate_pem)
+    ours.serving("gateway", hosts=["127.0.0.1"]).write(tmp_path / "gateway")
+    ours.client("reconciler").write(tmp_path / "reconciler")
+    return tmp_path
+
+
+def demanding(files: Path) -> ssl.SSLContext:
+    """A gateway's side, which wants to see a certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files / "ours.pem"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(files / "gateway.crt", files / "gateway.key")
+    return context
+
+
+async def test_gateway_by_mutual_tls_is_shown_a_certificate(files: Path):
+    async with serving(GatewayServer(), tls=demanding(files)) as gateway:
+        settings = Settings(
+            gateway_url=gateway.url,
+            gateway_ca_file=str(files / "ours.pem"),
+            gateway_client_cert_file=str(files / "reconciler.crt"),
+            gateway_client_key_file=str(files / "reconciler.key"),
+        )
+        async with gateway_of(settings) as peer:
+            await desired(HookCaller(peer, token=""))
+
+    assert len(gateway.bodies) == 1
+
+
+@pytest.mark.parametrize("authority", ["", "theirs.pem", "ours.pem"], ids=["the system's", "another", "ours, but nothing shown"])
+async def test_without_trust_on_both_sides_nothing_is_called(files: Path, authority: str):
+    async with serving(GatewayServer(), tls=demanding(files)) as gateway:
+        settings = Settings(gateway_url=gateway.url, gateway_ca_file=str(files / authority) if authority else "")
+        async with gateway_of(settings) as peer:
+            with pytest.raises(Unavailable, match="can't be reached"):
+                await desired(HookCaller(peer, token=""))
+
+    assert gateway.bodies == []

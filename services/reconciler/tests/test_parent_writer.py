@@ -1,0 +1,158 @@
+"""Writing a parent: with the version that was observed, and what comes after a conflict."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fake_api import FakeApi
+from fake_hooks import FakeLease
+from worlds import THINGS, a_parent, group, observed
+
+from metaloop.common.errors import Conflict, LeaseLost
+from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.report import Write
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.parent.edits import next_status, with_status
+from metaloop.reconciler.parent_writer import ParentWriter
+
+READY: JsonObject = {"phase": "Ready"}
+STORED: JsonObject = {"phase": "Ready", "observedGeneration": 3}
+
+
+def world(api: FakeApi, **parts: Any) -> Observed:
+    """A parent that the API server holds, as it is now."""
+    return observed(group(), parent=api.put(THINGS, a_parent(**parts)))
+
+
+async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None) -> Write | None:
+    """Writes the status that the hook answered for a parent."""
+    status = next_status(seen.parent, READY)
+    edited = await ParentWriter(api).edit(
+        seen, lambda parent: with_status(parent, status), lease=lease or FakeLease(), subresource="status"
+    )
+    return edited.write
+
+
+async def test_status_is_written_without_a_read():
+    api = FakeApi()
+
+    written = await write(api, world(api))
+
+    assert dict(api.requests) == {"replace status": 1}
+    [parent] = api.all_of(THINGS)
+    assert parent["status"] == STORED
+    assert written is not None
+    assert (written.resource, written.name, written.resource_version) == (THINGS.id, "parent", str(api.version))
+
+
+async def test_status_that_is_stored_is_not_written():
+    api = FakeApi()
+
+    assert await write(api, world(api, status=STORED)) is None
+    assert dict(api.requests) == {}
+
+
+async def test_parent_that_changed_meanwhile_gets_the_status_after_one_read():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(spec={"changed": True}))
+
+    await write(api, seen)
+
+    assert dict(api.requests) == {"replace status": 2, "get": 1}
+    [parent] = api.all_of(THINGS)
+    assert (parent["spec"], parent["status"]) == ({"changed": True}, STORED)
+
+
+async def test_status_that_somebody_else_wrote_meanwhile_is_not_written_again():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(status=STORED))
+
+    assert await write(api, seen) is None
+    assert dict(api.requests) == {"replace status": 1, "get": 1}
+
+
+async def test_parent_that_is_gone_needs_no_status():
+    api = FakeApi()
+    seen = world(api)
+    api.objects.clear()
+
+    assert await write(api, seen) is None
+
+
+async def test_namesake_of_the_parent_gets_no_status():
+    api = FakeApi()
+    seen = world(api)
+    api.put(THINGS, a_parent(uid="uid-of-a-namesake"))
+
+    assert await write(api, seen) is None
+    [parent] = api.all_of(THINGS)
+    assert "status" not in parent
+
+
+async def test_endless_conflicts_end_in_one():
+    api = FakeApi()
+    seen = world(api)
+    api.failing["replace status", "parent"] = Conflict("always")
+
+    with pytest.raises(Conflict):
+        await write(api, seen)
+
+    assert api.requests["replace status"] == 5
+
+
+async def test_lost_lease_writes_nothing():
+    api = FakeApi()
+
+    with pytest.raises(LeaseLost):
+        await write(api, world(api), lease=FakeLease(checks_left=0))
+
+    assert dict(api.requests) == {}
+
+
+async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it():
+    api = FakeApi()
+    going = a_parent(deleting=True)
+    going["metadata"]["finalizers"] = ["mine"]  # type: ignore[index, call-overload]
+    seen = observed(group(), parent=api.put(THINGS, going))
+
+    def let_go(parent: JsonObject) -> JsonObject:
+        return {**parent, "metadata": {**unstructured.metadata(parent), "finalizers": []}}
+
+    edited = await ParentWriter(api).edit(seen, let_go, lease=FakeLease())
+
+    assert edited.parent is None
+    assert edited.write is not None
+    assert edited.write.is_deletion
+    assert api.all_of(THINGS) == []
+
+
+async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_changes():
+    """The API server drops what a status may not have, so that it differs from the answered one for ever."""
+    api = DroppingApi()
+    writer, seen = ParentWriter(api), world(api, status=STORED)
+
+    def edit(parent: JsonObject) -> JsonObject | None:
+        return with_status(parent, {**STORED, "unknown": 1})
+
+    for _ in range(3):
+        await writer.edit(seen, edit, lease=FakeLease(), subresource="status")
+    assert dict(api.requests) == {"replace status": 1}
+
+    changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "more": 1}))
+    await writer.edit(changed, edit, lease=FakeLease(), subresource="status")
+
+    assert dict(api.requests) == {"replace status": 2}
+
+
+class DroppingApi(FakeApi):
+    """Drops the status field `unknown`, as a schema without it does."""
+
+    async def replace(
+        self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        status = {key: value for key, value in unstructured.child_object(obj, "status").items() if key != "unknown"}
+        return await super().replace(info, {**obj, "status": status}, subresource, params=params)
