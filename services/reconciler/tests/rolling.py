@@ -12,6 +12,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.last_applied import new_child
 from metaloop.reconciler.core.hooks.validation import desired_children
+from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
 from metaloop.reconciler.core.rollout.revisions import Revisions, revisions_of
 from metaloop.reconciler.core.rollout.rollout import DesiredBy
@@ -130,7 +131,9 @@ def revision(
 def wishes(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredBy]:
     """The live revisions with what the hook desires for each, or answered for it where `answers` has its name."""
     return [
-        DesiredBy(revision=each, children=desired_children((answers or {}).get(each.name) or gadgets_of(each.parent), observed))
+        DesiredBy(
+            revision=each, children=desired_children((answers or {}).get(each.name) or gadgets_of(each.parent), observed, variant=COMPOSITE)
+        )
         for each in revisions.live
     ]
 

@@ -250,7 +250,7 @@ class Syncer:
         """Writes what the answer says of the parent itself; `is_done`: nothing else failed, so that it may be let go."""
         failures: list[Failure] = []
         parent: JsonObject | None = observed.parent
-        for edit in edits_of(observed, answer, may_leave=is_done):
+        for edit in edits_of(observed, answer, variant=variant_of(observed.controller.id), may_leave=is_done):
             if parent is None:
                 break
             try:

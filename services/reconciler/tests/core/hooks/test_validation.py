@@ -7,10 +7,16 @@ from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.hooks.validation import desired_children
-from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.kinds.composite import COMPOSITE
+from metaloop.reconciler.core.model import Answer, DesiredChild, Observed
 
 IN_NAMESPACE = observed(group(CONFIG_MAPS), group(NAMESPACES))
 CLUSTER_WIDE = observed(group(CONFIG_MAPS), group(NAMESPACES), info=CLUSTER_THINGS)
+
+
+def composite_children(given: Answer, seen: Observed) -> tuple[DesiredChild, ...]:
+    """The children that an answer asks for, of a composite's parent."""
+    return desired_children(given, seen, variant=COMPOSITE)
 
 
 def answer(*children: JsonObject) -> Answer:
@@ -28,14 +34,14 @@ NAMESPACE: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"
 
 
 def test_child_without_namespace_gets_its_parents():
-    [desired] = desired_children(answer(config_map()), IN_NAMESPACE)
+    [desired] = composite_children(answer(config_map()), IN_NAMESPACE)
 
     assert (desired.namespace, desired.name, desired.info) == ("default", "a", CONFIG_MAPS)
     assert unstructured.namespace(desired.obj) == "default"
 
 
 def test_cluster_scoped_parent_may_have_children_anywhere():
-    desired = desired_children(answer(child(namespace="one"), child(namespace="two"), NAMESPACE), CLUSTER_WIDE)
+    desired = composite_children(answer(child(namespace="one"), child(namespace="two"), NAMESPACE), CLUSTER_WIDE)
 
     assert [(each.namespace, each.name) for each in desired] == [("one", "a"), ("two", "a"), ("", "n")]
 
@@ -43,14 +49,14 @@ def test_cluster_scoped_parent_may_have_children_anywhere():
 def test_same_name_in_another_kind_is_another_child():
     same_name: JsonObject = {**NAMESPACE, "metadata": {"name": "a", "labels": {"app": "mine"}}}
 
-    assert len(desired_children(answer(child(namespace="one"), same_name), CLUSTER_WIDE)) == 2
+    assert len(composite_children(answer(child(namespace="one"), same_name), CLUSTER_WIDE)) == 2
 
 
 def test_generated_label_is_added_unless_the_child_has_it():
     world = observed(parent=a_parent(spec={}), generate_selector=True)
     own: JsonObject = {**config_map("b"), "metadata": {"name": "b", "labels": {"controller-uid": PARENT_UID, "x": "y"}}}
 
-    first, second = desired_children(answer({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, own), world)
+    first, second = composite_children(answer({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, own), world)
 
     assert unstructured.labels(first.obj) == {"controller-uid": PARENT_UID}
     assert unstructured.labels(second.obj) == {"controller-uid": PARENT_UID, "x": "y"}
@@ -60,7 +66,7 @@ def test_answer_itself_is_not_changed():
     raw = config_map()
     before = repr(raw)
 
-    desired_children(answer(raw), observed(parent=a_parent(spec={}), generate_selector=True))
+    composite_children(answer(raw), observed(parent=a_parent(spec={}), generate_selector=True))
 
     assert repr(raw) == before
 
@@ -98,11 +104,11 @@ def test_one_wrong_child_refuses_the_whole_answer_and_is_named(case: tuple[JsonO
     right = child(name="right", namespace="default")
 
     with pytest.raises(InvalidAnswer) as caught:
-        desired_children(answer(right, wrong), world)
+        composite_children(answer(right, wrong), world)
 
     assert caught.value.field == f"children[1]{field}"
 
 
 def test_the_same_child_twice_is_refused():
     with pytest.raises(InvalidAnswer, match=r"children\[2\].*ConfigMap default/a.*children\[0\]"):
-        desired_children(answer(child(), child(name="b"), child(namespace="default")), IN_NAMESPACE)
+        composite_children(answer(child(), child(name="b"), child(namespace="default")), IN_NAMESPACE)

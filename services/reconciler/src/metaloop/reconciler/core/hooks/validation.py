@@ -13,12 +13,11 @@ from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.kinds.variant import Variant
 from metaloop.reconciler.core.model import Answer, ChildGroup, DesiredChild, Observed
 
 
-def desired_children(answer: Answer, observed: Observed, *, variant: Variant = COMPOSITE) -> tuple[DesiredChild, ...]:
+def desired_children(answer: Answer, observed: Observed, *, variant: Variant) -> tuple[DesiredChild, ...]:
     """The children that `answer` asks for. Raises InvalidAnswer that names the first field at fault."""
     declared = {(group.info.api_version, group.info.kind): group for group in observed.groups}
     key = variant.keys.children

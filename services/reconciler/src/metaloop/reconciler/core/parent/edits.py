@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.equality import same
-from metaloop.reconciler.core.kinds.registry import variant_of
+from metaloop.reconciler.core.kinds.variant import Variant
 from metaloop.reconciler.core.model import Answer, Observed
 from metaloop.reconciler.core.parent.finalizer import is_finalized, is_vanishing, without_finalizer
 
@@ -20,30 +20,25 @@ class ParentEdit:
     subresource: str = ""
 
 
-def edits_of(observed: Observed, answer: Answer, *, may_leave: bool) -> tuple[ParentEdit, ...]:
+def edits_of(observed: Observed, answer: Answer, *, variant: Variant, may_leave: bool) -> tuple[ParentEdit, ...]:
     """The writes that an answer asks for, whether or not they turn out to change anything. Our finalizer only goes if we `may_leave`."""
     leaves = may_leave and is_finalized(observed, answer)
-    status = None if leaves and is_vanishing(observed, answer) else _status_of(observed, answer)
+    status = None if leaves and is_vanishing(observed, answer) else variant.status(observed.parent, answer)
     if status is None or not observed.info.has_status:
-        return (_metadata_edit(observed, answer, status=status, leaves=leaves),)
-    return (_status_edit(status), _metadata_edit(observed, answer, status=None, leaves=leaves))
-
-
-def _status_of(observed: Observed, answer: Answer) -> JsonObject | None:
-    return variant_of(observed.controller.id).status(observed.parent, answer)
+        return (_metadata_edit(observed, answer, variant=variant, status=status, leaves=leaves),)
+    return (_status_edit(status), _metadata_edit(observed, answer, variant=variant, status=None, leaves=leaves))
 
 
 def _status_edit(status: JsonObject) -> ParentEdit:
     return ParentEdit(name="Status", make=lambda parent: with_status(parent, status), subresource="status")
 
 
-def _metadata_edit(observed: Observed, answer: Answer, *, status: JsonObject | None, leaves: bool) -> ParentEdit:
+def _metadata_edit(observed: Observed, answer: Answer, *, variant: Variant, status: JsonObject | None, leaves: bool) -> ParentEdit:
     """All that is no subresource: metadata, our finalizer, and a status where that is none either."""
     controller = observed.controller
-    changed = variant_of(controller.id).changed
 
     def make(parent: JsonObject) -> JsonObject | None:
-        result = changed(parent, answer)
+        result = variant.changed(parent, answer)
         if status is not None:
             result = with_status(result or parent, status) or result
         if leaves:
