@@ -10,7 +10,7 @@ from metaloop.common.kube.client import APPLY_PATCH, KubeClient
 from metaloop.common.kube.errors import Unauthorized
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit import manifests, tell
+from metaloop.devkit import console, manifests
 from metaloop.devkit.errors import ClusterUnreachable
 
 CRDS = ResourceInfo(
@@ -64,7 +64,7 @@ async def _install(client: KubeClient, crd: JsonObject) -> None:
         # Server-side apply without force: it creates, updates what is ours, and is refused where another manager's fields differ.
         await client.patch(CRDS, "", name, dumps(crd), APPLY_PATCH, {"fieldManager": _FIELD_MANAGER})
     except Conflict:
-        tell.line(f"{name} was installed by somebody else, and differs from ours: it stays as it is")
+        console.message(f"{name} was installed by somebody else, and differs from ours: it stays as it is")
     deadline = time.monotonic() + _ESTABLISHED_SECONDS
     while not _is_established(await client.get(CRDS, "", name)):
         if time.monotonic() > deadline:

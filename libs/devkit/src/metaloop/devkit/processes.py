@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.deaths import Deaths
 from metaloop.devkit.errors import DevkitError, KeepsDying, StartFailed, tail_of
 from metaloop.devkit.ports import free_port
@@ -147,7 +147,7 @@ class Daemon:
             if self._deaths.too_many:
                 reason = f"{self._deaths.limit} times within {self._deaths.within_seconds:g} s, last with {exit_text(code)}"
                 raise KeepsDying(self.name, reason, tail=tail_of(self.log))
-            tell.line(f"{self.name} died with {exit_text(code)}; starting it again")
+            console.message(f"{self.name} died with {exit_text(code)}; starting it again")
             await asyncio.sleep(self._deaths.pause_seconds)
             self._process = await self._spawn()
             was_ready = await self._is_ready_before_its_end()

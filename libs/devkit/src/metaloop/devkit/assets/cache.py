@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.gobuild import GoModules
 from metaloop.devkit.assets.jaeger import JAEGER, JAEGER_VERSION, JaegerModule
@@ -39,7 +39,7 @@ async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[st
     root = _cache_root(environ)
     usable = _usable_of(given) if given else {}
     if given:
-        tell.line(f"${VARIABLE} ({given}) lacks {', '.join(programs.missing_from(given))}: looking further for what is missing")
+        console.message(f"${VARIABLE} ({given}) lacks {', '.join(programs.missing_from(given))}: looking further for what is missing")
     folder = root / _folder_name(given if usable else None)
     if programs.missing_from(folder):
         await _fill(folder, links={**_usable_of(root / _folder_name(None)), **usable}, sources=sources or default_sources())
@@ -104,7 +104,7 @@ async def _ask_in_turn(sources: Sequence[Source], *, into: Path, programs_of_it:
         try:
             await source.fetch(wanted, into=into)
         except SourceFailed as failure:
-            tell.line(f"{', '.join(wanted)} not from {source.name}: {failure}")
+            console.message(f"{', '.join(wanted)} not from {source.name}: {failure}")
     if missing := programs.missing_from(into, programs_of_it):
         raise AssetsMissing(f"no source gave {', '.join(missing)}; ${VARIABLE} can name a folder that holds them")
 
@@ -112,15 +112,17 @@ async def _ask_in_turn(sources: Sequence[Source], *, into: Path, programs_of_it:
 @asynccontextmanager
 async def _locked(folder: Path) -> AsyncIterator[None]:
     """Alone in the cache: others wait, and find the result. The kernel frees the lock of a process that died."""
-    waiting: tell.Progress | None = None
     with (folder / ".lock").open("w") as file:
-        while not _try_lock(file.fileno()):
-            waiting = waiting or tell.Progress("waiting for another process that fetches the control-plane programs")
-            waiting.update("still at it")
-            await asyncio.sleep(_LOCK_POLL_SECONDS)
-        if waiting:
-            waiting.done("the other process is done")
+        if not _try_lock(file.fileno()):
+            await _lock(file.fileno())
         yield
+
+
+async def _lock(descriptor: int) -> None:
+    with console.progress("waiting for another process that fetches the control-plane programs") as progress:
+        while not _try_lock(descriptor):  # noqa: ASYNC110 - no event tells when another process frees a lock
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        progress.done("the other process has finished")
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.source import SourceFailed
 from metaloop.devkit.spawn import kill_tree, spawn
@@ -48,16 +48,21 @@ def _builds(wanted: Sequence[str]) -> list[dict[str, str]]:
 
 
 async def _build(packages: dict[str, str], *, module: Path) -> None:
-    progress = tell.Progress(f"building {', '.join(packages)} from source")
     log = module / f"{next(iter(packages))}.log"
     output = "bin/etcd" if "etcd" in packages else "bin/"
     flags = ("-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", _linker_flags(), "-o", output)
-    process = await spawn(
-        ["go", "build", *flags, *packages.values()],
-        folder=module,
-        log=log,
-        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTMPDIR": str(module / _TEMPORARY)},
-    )
+    with console.progress(f"building {', '.join(packages)} from source") as progress:
+        process = await spawn(
+            ["go", "build", *flags, *packages.values()],
+            folder=module,
+            log=log,
+            env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTMPDIR": str(module / _TEMPORARY)},
+        )
+        await _ended(process, log=log, progress=progress)
+        progress.done(f"built {', '.join(packages)}")
+
+
+async def _ended(process: asyncio.subprocess.Process, *, log: Path, progress: console.Progress) -> None:
     try:
         while process.returncode is None:
             with suppress(TimeoutError):
@@ -66,9 +71,7 @@ async def _build(packages: dict[str, str], *, module: Path) -> None:
     finally:
         await kill_tree(process)
     if process.returncode != 0:
-        progress.clear()
         raise SourceFailed(f"go build failed: {_complaint(log)}")
-    progress.done(f"built {', '.join(packages)}")
 
 
 def _linker_flags() -> str:

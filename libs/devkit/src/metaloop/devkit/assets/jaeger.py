@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.assets.source import SourceFailed
 from metaloop.devkit.errors import tail_of
 from metaloop.devkit.spawn import kill_tree, spawn
@@ -31,8 +31,7 @@ class JaegerModule:
         """Build all that is wanted, which is one program."""
         if shutil.which("go") is None:
             raise SourceFailed("no `go` on the PATH")
-        progress = tell.Progress(f"building {', '.join(wanted)} from source")
-        with progress.ticking():
+        with console.progress(f"building {', '.join(wanted)} from source") as progress:
             log = into / "jaeger.log"
             await _go("mod", "download", "-json", _MODULE, folder=into, log=log)
             source = _verified(log)
@@ -40,7 +39,7 @@ class JaegerModule:
             flags = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", "-s -w", "-o", str(output))
             await _go("build", *flags, "./cmd/all-in-one", folder=source, log=log)
             log.unlink()
-        progress.done(f"built {JAEGER}")
+            progress.done(f"built {JAEGER}")
 
 
 def _verified(answer: Path) -> Path:

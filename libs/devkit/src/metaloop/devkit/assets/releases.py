@@ -12,7 +12,7 @@ from typing import IO
 
 import httpx
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.source import SourceFailed
 
@@ -87,19 +87,25 @@ async def _text(client: httpx.AsyncClient, url: str) -> str:
 
 async def _download(client: httpx.AsyncClient, url: str, *, to: Path, sha256: str) -> None:
     """The file at `url`, complete and with the promised checksum."""
-    progress = tell.Progress(f"downloading {url.rpartition('/')[2]}")
+    name = url.rpartition("/")[2]
+    with console.progress(f"downloading {name}") as progress:
+        async with client.stream("GET", url) as response:
+            found = await _written(response.raise_for_status(), to=to, progress=progress)
+        if found != sha256:
+            raise SourceFailed(f"{url} does not have its published checksum: {found} instead of {sha256}")
+        progress.done(f"{name} has its published checksum")
+
+
+async def _written(response: httpx.Response, *, to: Path, progress: console.Progress) -> str:
+    """The SHA-256 of the response's body, which is written to a file."""
     digest = hashlib.sha256()
-    async with client.stream("GET", url) as response:
-        response.raise_for_status()
-        total = int(response.headers.get("content-length", 0))
-        with to.open("wb") as file:
-            async for chunk in response.aiter_bytes():
-                file.write(chunk)
-                digest.update(chunk)
-                progress.update(f"{response.num_bytes_downloaded >> 20} of {total >> 20} MiB")
-    if digest.hexdigest() != sha256:
-        raise SourceFailed(f"{url} does not have its published checksum: {digest.hexdigest()} instead of {sha256}")
-    progress.done(f"{url.rpartition('/')[2]} has its published checksum")
+    total = int(response.headers.get("content-length", 0))
+    with to.open("wb") as file:
+        async for chunk in response.aiter_bytes():
+            file.write(chunk)
+            digest.update(chunk)
+            progress.update(f"{response.num_bytes_downloaded >> 20} of {total >> 20} MiB")
+    return digest.hexdigest()
 
 
 def _extract(archive: Path, member: str, *, to: Path) -> None:

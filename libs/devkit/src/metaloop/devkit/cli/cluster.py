@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.cli.run import forever
 from metaloop.devkit.controlplane import ControlPlane
@@ -30,9 +30,8 @@ async def print_assets() -> None:
 async def own_control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
     """A control plane for as long as the block lasts, with its programs fetched first if need be."""
     programs = await ensure()
-    progress = tell.Progress("starting a control plane: etcd, kube-apiserver, kube-controller-manager")
     async with AsyncExitStack() as stack:
-        with progress.ticking():
+        with console.progress("starting a control plane: etcd, kube-apiserver, kube-controller-manager") as progress:
             plane = await stack.enter_async_context(ControlPlane.start(programs, folder))
-        progress.done("control plane ready")
+            progress.done("control plane ready")
         yield plane

@@ -14,7 +14,7 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import configure_logging
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.dryrun import Rehearsal, World, rehearse
 from metaloop.devkit.dryrun.controllers import Subject, served_by, subject_of_controller, subject_of_parent
 from metaloop.devkit.dryrun.gateway import GatewayAddress, own_gateway
@@ -62,7 +62,7 @@ async def _gateway(options: PlanOptions) -> AsyncIterator[GatewayAddress]:
     if options.gateway is not None:
         yield options.gateway
         return
-    tell.line("starting a hook gateway")
+    console.message("starting a hook gateway")
     with run_folder() as folder:
         async with own_gateway(Path(folder), kubeconfig=options.kubeconfig) as gateway:
             yield gateway

@@ -10,7 +10,7 @@ from metaloop.common.kube import finalizers
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.dryrun.controllers import controller_named, installed, served_by
 from metaloop.devkit.errors import ControllerLives, DevkitError
 
@@ -30,7 +30,7 @@ async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: b
             raise ControllerLives(f"{kind} {name} is there: while it has a finalize hook, it puts its finalizer back at once")
         resources = _chosen((await served_by(kube)).values(), resource)
         released = sum([await _release_all(kube, each, finalizer, dry_run=dry_run) for each in resources])
-    tell.line(f"{released} objects {'have' if dry_run else 'had'} the finalizer {finalizer}")
+    console.message(f"{released} objects {'have' if dry_run else 'had'} the finalizer {finalizer}")
 
 
 def _chosen(resources: Iterable[ResourceInfo], word: str) -> list[ResourceInfo]:
@@ -61,5 +61,5 @@ async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list
         return await finalizers.bearers(kube, info, finalizer)
     except Refused as error:
         if error.status.code not in {_NOT_FOUND, _NOT_ALLOWED}:
-            tell.line(f"skipped {info.id}: {error}")
+            console.message(f"skipped {info.id}: {error}")
         return []

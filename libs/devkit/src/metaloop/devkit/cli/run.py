@@ -6,7 +6,7 @@ import sys
 from collections.abc import Coroutine
 
 from metaloop.common.errors import MetaloopError
-from metaloop.devkit import tell
+from metaloop.devkit import console
 from metaloop.devkit.errors import DevkitError
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -17,7 +17,7 @@ def run(work: Coroutine[None, None, None]) -> None:
     try:
         asyncio.run(_until_signalled(work))
     except (DevkitError, MetaloopError) as failure:
-        tell.error(str(failure))
+        console.error(str(failure))
         sys.exit(1)
 
 
@@ -36,8 +36,8 @@ async def _until_signalled(work: Coroutine[None, None, None]) -> None:
         # would be gone with it, a moment before we are.
         for each in _STOP_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        tell.line(f"{signal.Signals(number).name}: stopping")
-        tell.hush()
+        console.message(f"{signal.Signals(number).name}: stopping")
+        console.mute()
         signalled.set()
         loop.call_soon_threadsafe(task.cancel)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from metaloop.devkit import install, tell
+from metaloop.devkit import console, install
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.cli.cluster import own_control_plane
 from metaloop.devkit.cli.run import forever
@@ -61,16 +61,15 @@ async def _cluster(options: UpOptions, folder: Path) -> AsyncIterator[Path]:
         yield options.kubeconfig
         return
     async with own_control_plane(folder) as plane:
-        tell.line(f"to use the cluster: export KUBECONFIG={plane.kubeconfig_path}")
+        console.message(f"to use the cluster: export KUBECONFIG={plane.kubeconfig_path}")
         yield plane.kubeconfig_path
 
 
 @asynccontextmanager
 async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> AsyncIterator[Stack]:
     await install.prepare(kubeconfig, with_crds=options.install_crds)
-    progress = tell.Progress("starting Metaloop: nats-server, watcher, hookgateway, reconcilers")
     async with AsyncExitStack() as parts:
-        with progress.ticking():
+        with console.progress("starting Metaloop: nats-server, watcher, hookgateway, reconcilers") as progress:
             broker = await parts.enter_async_context(Broker.start(folder))
             services = Stack.start(
                 kubeconfig=kubeconfig,
@@ -82,17 +81,19 @@ async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> As
                 port_base=options.metrics_port_base,
             )
             stack = await parts.enter_async_context(services)
-        progress.done("Metaloop ready")
-        _tell_where(stack)
+            progress.done("Metaloop ready")
+        _print_addresses(stack)
         yield stack
 
 
-def _tell_where(stack: Stack) -> None:
-    tell.line(f"logs are in {stack.watcher.log.parent}, metrics at")
+def _print_addresses(stack: Stack) -> None:
+    console.message(f"logs are in {stack.watcher.log.parent}, metrics at")
     for service in stack.services:
-        tell.line(f"  {service.metrics_url} ({service.name})")
+        console.message(f"  {service.metrics_url} ({service.name})")
     for watcher in stack.watchers:
-        tell.line(f"what waits and why: {watcher.debug_url}/queue, and leases, cache, interests, controllers beside it ({watcher.name})")
+        console.message(
+            f"what waits and why: {watcher.debug_url}/queue, and leases, cache, interests, controllers beside it ({watcher.name})"
+        )
 
 
 @contextmanager

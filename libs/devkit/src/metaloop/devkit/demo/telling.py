@@ -5,12 +5,12 @@ from pathlib import Path
 
 import typer
 
+from metaloop.devkit.console import duration
 from metaloop.devkit.demo.kubelet import Kubelet
 from metaloop.devkit.demo.sight import Sight
 from metaloop.devkit.demo.stage import S, Stage, Tale
 from metaloop.devkit.demo.view import View, opened_view
 from metaloop.devkit.demo.world import World, raised
-from metaloop.devkit.tell import duration
 from metaloop.devkit.workdir import run_folder
 
 NAMESPACE = "demo"

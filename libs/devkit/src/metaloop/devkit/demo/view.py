@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from metaloop.devkit.console import duration
 from metaloop.devkit.demo.sight import Row, Sight
-from metaloop.devkit.tell import duration
 
 _REDRAWS_PER_SECOND = 10
 _PLAIN_SECONDS = 1.0

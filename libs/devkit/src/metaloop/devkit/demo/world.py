@@ -14,7 +14,7 @@ import yaml
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit import probes, tell
+from metaloop.devkit import console, probes
 from metaloop.devkit.assets import ensure
 from metaloop.devkit.errors import DevkitError
 from metaloop.devkit.ports import LOOPBACK
@@ -78,15 +78,13 @@ async def raised(folder: Path, *, example: Path, namespace: str) -> AsyncIterato
         raise DevkitError(f"there is no example in {example}: run this from the root of the repository, or name it with --example")
     programs = await ensure()
     async with AsyncExitStack() as parts:
-        progress = tell.Progress("starting etcd, kube-apiserver, kube-controller-manager, nats-server")
-        with progress.ticking():
+        with console.progress("starting etcd, kube-apiserver, kube-controller-manager, nats-server") as progress:
             ground = await parts.enter_async_context(Ground.start(programs, folder))
-        progress.done("control plane ready, Metaloop's CRDs installed")
-        progress = tell.Progress("starting watcher, hookgateway, two reconcilers, and the example's hook")
-        with progress.ticking():
+            progress.done("control plane ready, Metaloop's CRDs installed")
+        with console.progress("starting watcher, hookgateway, two reconcilers, and the example's hook") as progress:
             stack = await parts.enter_async_context(ground.stack(reconcilers=2))
             world = await parts.enter_async_context(furnished(ground, stack, example=example, namespace=namespace))
-        progress.done("Metaloop ready, the example's controller installed")
+            progress.done("Metaloop ready, the example's controller installed")
         yield world
 
 
