@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metaloop.common.faults import AnyFault, Fault, UnknownFault
 from metaloop.common.job import ControllerId, Job, JobKey, subject_of
 from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -111,15 +112,15 @@ def test_a_refused_claim_survives_the_wire(refusal: Busy | Gone):
     assert reply_from_bytes(refusal_to_bytes(refusal)) == refusal
 
 
-@given(keys, st.none() | st.floats(0, 1e6), st.text())
-def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: str):
+@given(keys, st.none() | st.floats(0, 1e6), st.text(), st.none() | st.sampled_from(Fault) | st.just(UnknownFault("Invented")))
+def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: str, fault: AnyFault | None):
     report = SyncReport(
         key=key,
         lease="1-1",
         result="throttled",
         after_seconds=after,
         resync_after_seconds=after,
-        reason="TooManyRequests",
+        fault=fault,
         message=message,
         writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12")],
     )

@@ -11,6 +11,7 @@ from driving import Asker, asking
 from prometheus_client import REGISTRY
 from webserver import Line, Request, Script, WebServer, answers, never_answers, response, sends, serving
 
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled, Verdict
 from metaloop.common.json import JsonObject
 
@@ -178,7 +179,7 @@ async def test_put_off_call_is_told_that_and_why_the_circuit_is_open(script: Scr
         *_, verdict = await in_a_row(gateway, hook.url(), times=2)
 
     assert isinstance(verdict, Throttled)
-    assert verdict.reason == "CircuitOpen"
+    assert verdict.fault is Fault.CIRCUIT_OPEN
     assert verdict.after_seconds is not None
     assert 59 < verdict.after_seconds < 60 * 1.3
     assert verdict.message == f"circuit open: localhost:{hook.port} did not answer the last calls ({trouble})"
@@ -266,7 +267,7 @@ async def test_controller_with_too_many_calls_in_flight_is_put_off_and_others_ar
 
         put_off = await gateway.ask(good.url())
         assert isinstance(put_off, Throttled)
-        assert (put_off.after_seconds, put_off.reason) == (0.5, "ControllerBusy")
+        assert (put_off.after_seconds, put_off.fault) == (0.5, Fault.CONTROLLER_BUSY)
         assert put_off.message == "CompositeController/sets has 2 calls in flight"
         assert await gateway.ask(good.url(), controller="others") == Accepted(body=b"{}")
 

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from driving import asking
 from webserver import Line, Request, response, serving
 
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected
 from metaloop.hookgateway.accept_probe import CHECK_AFTER_SECONDS
 
@@ -61,7 +62,7 @@ async def test_endpoint_that_accepts_no_call_at_all_has_the_whole_timeout():
         async with asking(breaker_threshold=1000) as gateway:
             verdicts = await asyncio.gather(*(gateway.ask({"url": url, "timeout": "1500ms"}) for _ in range(20)))
 
-    assert [verdict.reason for verdict in verdicts if isinstance(verdict, Rejected)] == ["TimedOut"] * 20
+    assert [verdict.fault for verdict in verdicts if isinstance(verdict, Rejected)] == [Fault.TIMED_OUT] * 20
 
 
 async def test_slow_calls_that_are_accepted_are_not_limited():

@@ -9,6 +9,7 @@ from driving import Shelf, asking
 from webserver import Line, Request, answers, response, serving
 
 from metaloop.common.errors import ApiStatus, Unavailable
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected, Verdict
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Forbidden
@@ -105,7 +106,7 @@ async def test_missing_secret_is_named_and_heals_when_it_appears():
     shelf = Shelf()
     async with serving(answers(200)) as hook, asking(shelf.follow) as gateway:
         assert await gateway.ask(with_token(hook.url())) == Rejected(
-            reason="CredentialsUnavailable", message="Secret prod/auth does not exist", retryable=True, again_within_seconds=30.0
+            fault=Fault.CREDENTIALS_UNAVAILABLE, message="Secret prod/auth does not exist"
         )
 
         shelf.put(AUTH, token=b"abc")
@@ -129,7 +130,7 @@ async def test_unusable_value_is_refused_until_it_is_mended():
     async with serving(answers(200)) as hook, asking(shelf.follow) as gateway:
         verdict = await gateway.ask(with_token(hook.url()))
         assert isinstance(verdict, Rejected)
-        assert verdict.reason == "CredentialsInvalid"
+        assert verdict.fault is Fault.CREDENTIALS_INVALID
 
         shelf.put(AUTH, token=b"one-line")
 
@@ -175,7 +176,7 @@ async def test_missing_permission_is_told_and_heals_when_it_is_granted():
         verdict = await gateway.ask(with_token(hook.url()))
 
         assert isinstance(verdict, Rejected)
-        assert verdict.reason == "CredentialsUnavailable"
+        assert verdict.fault is Fault.CREDENTIALS_UNAVAILABLE
         assert verdict.message.startswith("Secret prod/auth can't be read: the gateway lacks the permission to list and watch it.")
         assert 'User "gateway" cannot list resource "secrets"' in verdict.message
         await gateway.ask_until(accepted, with_token(hook.url()))

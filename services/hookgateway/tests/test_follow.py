@@ -112,7 +112,7 @@ async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeC
 
         async def is_told(reason: str) -> None:
             verdict = await gateway.ask(webhook)
-            assert (verdict.reason if isinstance(verdict, Rejected) else "") == reason
+            assert (verdict.fault.wire if isinstance(verdict, Rejected) else "") == reason
 
         await is_told("CredentialsUnavailable")
         await admin.create(SECRETS, secret(namespace, "auth", token="old"))

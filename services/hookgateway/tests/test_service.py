@@ -10,6 +10,7 @@ import pytest
 from process import gateway_process
 from webserver import Line, Request, answers, never_answers, response, serving
 
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import PATH, TARGET_HEADER, VERDICT_HEADER, Accepted, Rejected
 from metaloop.devkit.certs import Authority
 from metaloop.devkit.ports import free_port
@@ -44,9 +45,7 @@ async def test_what_the_controllers_author_gets_wrong_is_rejected():
     async with gateway_process() as gateway:
         verdict = await gateway.ask("file:///etc/passwd")
 
-    assert verdict == Rejected(
-        reason="EndpointInvalid", message="hooks.sync: webhook.url: must be an http or https URL, not file", retryable=False
-    )
+    assert verdict == Rejected(fault=Fault.ENDPOINT_INVALID, message="hooks.sync: webhook.url: must be an http or https URL, not file")
 
 
 async def test_reconcilers_that_show_the_token_are_served():

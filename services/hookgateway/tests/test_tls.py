@@ -50,7 +50,7 @@ def refused(verdict: Verdict) -> bool:
 
 def why(verdict: Verdict) -> str:
     assert isinstance(verdict, Rejected), verdict
-    return verdict.reason
+    return verdict.fault.wire
 
 
 @pytest.fixture

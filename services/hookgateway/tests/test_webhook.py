@@ -8,6 +8,7 @@ import pytest
 from driving import asking
 from webserver import Line, Request, Script, answers, never_answers, response, sends, serving
 
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected, Throttled
 
 MEGABYTE = 2**20
@@ -15,7 +16,7 @@ MEGABYTE = 2**20
 
 def reason(verdict: object) -> str:
     assert isinstance(verdict, Rejected), verdict
-    return verdict.reason
+    return verdict.fault.wire
 
 
 async def test_bytes_go_through_untouched_both_ways():
@@ -117,7 +118,7 @@ async def test_anything_else_is_rejected_by_its_reason(script: Script, why: str)
 
     assert reason(verdict) == why
     assert isinstance(verdict, Rejected)
-    assert verdict.retryable
+    assert verdict.fault.result == "retry"
 
 
 async def test_redirect_is_not_followed():
@@ -155,7 +156,7 @@ async def test_webhook_that_does_not_come_to_an_end_is_cut_at_its_timeout(script
         verdict = await gateway.ask({"url": hook.url(), "timeout": "200ms"})
         await hook.until(lambda it: it.open_connections == 0)
 
-    assert verdict == Rejected(reason="TimedOut", message=f"localhost:{hook.port} did not finish its answer within 0.2 s", retryable=True)
+    assert verdict == Rejected(fault=Fault.TIMED_OUT, message=f"localhost:{hook.port} did not finish its answer within 0.2 s")
 
 
 async def test_connecting_counts_towards_the_timeout():
@@ -175,7 +176,7 @@ async def test_nobody_listening_is_named():
         verdict = await gateway.ask(f"http://127.0.0.1:{port}/sync?token=hunter2")
 
     assert isinstance(verdict, Rejected)
-    assert verdict.reason == "ConnectFailed"
+    assert verdict.fault is Fault.CONNECT_FAILED
     assert f"127.0.0.1:{port}" in verdict.message
     assert "hunter2" not in verdict.message
 
@@ -185,7 +186,7 @@ async def test_name_that_does_not_resolve_is_named():
         verdict = await gateway.ask("http://no-such-service.invalid/")
 
     assert isinstance(verdict, Rejected)
-    assert verdict.reason == "ConnectFailed"
+    assert verdict.fault is Fault.CONNECT_FAILED
     assert "no-such-service.invalid:80" in verdict.message
 
 

@@ -7,6 +7,7 @@ from fake_hooks import FakeRecorder
 from structlog.testing import capture_logs
 from worlds import THINGS, a_parent
 
+from metaloop.common.faults import Fault
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.telemetry.metrics import registry
 from metaloop.reconciler.announce import FinishedSync, tell
@@ -14,7 +15,7 @@ from metaloop.reconciler.core.model import Outcome
 
 KEY = JobKey(ControllerId("CompositeController", "things"), THINGS.id, "default", "parent")
 DONE = Outcome(result="done")
-FAILED = Outcome(result="retry", reason="InvalidAnswer", message="it is wrong", audience="parent")
+FAILED = Outcome(result="retry", fault=Fault.INVALID_ANSWER, message="it is wrong")
 
 
 def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, unknown_keys: tuple[str, ...] = ()) -> FinishedSync:
@@ -28,8 +29,8 @@ def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, 
         (finished(), "debug"),
         (finished(actions={"CreateChild": 2}), "info"),
         (finished(unknown_keys=("childern",)), "info"),
-        (finished(Outcome(result="retry", reason="Conflict", message="changed")), "info"),
-        (finished(Outcome(result="retry", reason="Unavailable", message="away", audience="log")), "warning"),
+        (finished(Outcome(result="retry", fault=Fault.CONFLICT, message="changed")), "info"),
+        (finished(Outcome(result="retry", fault=Fault.UNAVAILABLE, message="away")), "warning"),
         (finished(FAILED), "warning"),
     ],
 )
@@ -66,13 +67,21 @@ def test_event_on_the_parent_says_what_is_wrong():
     assert recorder.told == [("Warning", "SyncError", "Sync error: it is wrong")]
 
 
-@pytest.mark.parametrize("audience", ["nobody", "log"])
-def test_parents_owner_is_not_told_what_mends_itself(audience: str):
+@pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.UNAVAILABLE])
+def test_parents_owner_is_not_told_what_is_not_theirs_to_mend(fault: Fault):
     recorder = FakeRecorder()
 
-    tell(finished(Outcome(result="retry", reason="x", message="y", audience=audience)), recorder)  # type: ignore[arg-type]
+    tell(finished(Outcome(result="retry", fault=fault, message="y")), recorder)
 
     assert recorder.told == []
+
+
+def test_deletion_that_waits_for_a_confirmation_has_an_event_of_its_own():
+    recorder = FakeRecorder()
+
+    tell(finished(Outcome(result="retry", fault=Fault.DELETION_HELD_BACK, message="3 of 3")), recorder)
+
+    assert recorder.told == [("Warning", "DeletionHeldBack", "3 of 3")]
 
 
 def test_writes_are_counted_by_kind():

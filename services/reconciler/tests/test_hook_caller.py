@@ -13,6 +13,7 @@ from worlds import PARENT_UID, a_controller, a_parent, observed
 
 from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
+from metaloop.common.faults import Fault
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
@@ -106,21 +107,21 @@ async def test_answer_is_read_as_strictly_as_the_controller_says(
 
 
 async def test_throttled_webhook_says_for_how_long_and_why(gateway: GatewayServer, hooks: HookCaller):
-    gateway.verdict = call.Throttled(after_seconds=7.0, reason="CircuitOpen", message="circuit open: it did not answer")
+    gateway.verdict = call.Throttled(after_seconds=7.0, fault=Fault.CIRCUIT_OPEN, message="circuit open: it did not answer")
 
     with pytest.raises(HookThrottled, match="sync hook: circuit open: it did not answer") as caught:
         await desired(hooks)
 
-    assert (caught.value.after_seconds, caught.value.reason) == (7.0, "CircuitOpen")
+    assert (caught.value.after_seconds, caught.value.fault) == (7.0, Fault.CIRCUIT_OPEN)
 
 
 async def test_rejected_call_keeps_the_gateways_reason(gateway: GatewayServer, hooks: HookCaller):
-    gateway.verdict = call.Rejected(reason="TimedOut", message="no answer within 10 s", retryable=True, again_within_seconds=30.0)
+    gateway.verdict = call.Rejected(fault=Fault.TIMED_OUT, message="no answer within 10 s")
 
     with pytest.raises(HookFailed, match="sync hook: no answer within 10 s") as caught:
         await desired(hooks)
 
-    assert (caught.value.reason, caught.value.retryable, caught.value.again_within_seconds) == ("TimedOut", True, 30.0)
+    assert caught.value.fault is Fault.TIMED_OUT
 
 
 @pytest.mark.parametrize(("status", "expected"), [(401, Unavailable), (422, InvalidSpec), (500, Unavailable), (503, Unavailable)])

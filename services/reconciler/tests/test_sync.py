@@ -9,6 +9,7 @@ from syncing import Sync
 from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict, LeaseLost, MetaloopError, Unavailable
+from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Forbidden, NotFound, ServerTimeout, Unanswered, Unreadable
 from metaloop.common.objects import unstructured
@@ -224,7 +225,7 @@ async def test_status_that_could_not_be_written_fails_the_sync_after_its_childre
     report = await sync.run()
 
     assert list(sync.children) == ["a"]
-    assert (report.result, report.reason) == ("retry", type(failure).__name__)
+    assert (report.result, report.reason) == ("retry", failure.fault.reason)
     assert bool(sync.recorder.told) is is_told
 
 
@@ -321,7 +322,7 @@ async def test_throttled_hook_is_no_failure_and_its_wish_is_reported():
     sync = Sync(wants())
 
     def busy(_: JsonObject) -> JsonObject:
-        raise HookThrottled(12.0, reason="CircuitOpen", message="circuit open: hook:80 did not answer")
+        raise HookThrottled(12.0, fault=Fault.CIRCUIT_OPEN, message="circuit open: hook:80 did not answer")
 
     sync.hooks.answer = busy
 

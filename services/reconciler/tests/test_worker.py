@@ -172,7 +172,7 @@ async def test_a_sync_that_crashes_is_reported_as_a_failure(bus: Bus, watcher: W
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
     report = watcher.reports[0]
-    assert (report.result, report.reason, report.message) == ("retry", "ZeroDivisionError", "one over none")
+    assert (report.result, report.reason, report.message) == ("retry", "Crashed", "unforeseen: ZeroDivisionError('one over none')")
 
 
 async def test_a_job_that_takes_longer_than_its_lease_is_synced_once(bus: Bus, watcher: Watcher):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from metaloop.common.api.hook import Hook
+from metaloop.common.faults import Fault
 from metaloop.common.interest import Interest
 from metaloop.common.job import JobKey
 from metaloop.common.json import loads
@@ -243,7 +244,7 @@ def test_parents_are_counted_as_they_come_and_go(world: World):
 def test_a_failing_parent_counts_until_it_is_well_again_or_gone(world: World):
     instance = world.start()
     for name in ("p", "q"):
-        world.router.hear(SyncReport(key=world.key(name), lease="", result="retry", reason="Timeout"))
+        world.router.hear(SyncReport(key=world.key(name), lease="", result="retry", fault=Fault.TIMED_OUT))
 
     world.router.hear(SyncReport(key=world.key("p"), lease="", result="done"))
     world.lose(HELLOS, record("q"))
@@ -253,7 +254,7 @@ def test_a_failing_parent_counts_until_it_is_well_again_or_gone(world: World):
 
 def test_a_controller_that_changes_still_has_its_failing_parents(world: World):
     instance = world.start()
-    world.router.hear(SyncReport(key=world.key("p"), lease="", result="retry", reason="Timeout"))
+    world.router.hear(SyncReport(key=world.key("p"), lease="", result="retry", fault=Fault.TIMED_OUT))
 
     world.start(generate_selector=True)
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metaloop.common.errors import Unavailable
+from metaloop.common.faults import Fault, UnknownFault
 from metaloop.common.hooks.call import (
     Accepted,
     NotModified,
@@ -25,9 +26,9 @@ from metaloop.common.hooks.call import (
         Accepted(body=b"{}"),
         NotModified(body=b'{"children":[]}'),
         Throttled(after_seconds=None),
-        Throttled(after_seconds=1.5, reason="CircuitOpen", message="did not answer"),
-        Rejected(reason="Timeout", message="no answer within 10 s", retryable=True),
-        Rejected(reason="CredentialsUnavailable", message="no Secret", retryable=True, again_within_seconds=30.0),
+        Throttled(after_seconds=1.5, fault=Fault.CIRCUIT_OPEN, message="did not answer"),
+        Rejected(fault=Fault.TIMED_OUT, message="no answer within 10 s"),
+        Rejected(fault=UnknownFault("Invented"), message="what a newer gateway says"),
     ],
 )
 def test_a_verdict_survives_the_wire(verdict: Verdict):
@@ -43,7 +44,7 @@ def test_a_verdict_survives_the_wire(verdict: Verdict):
         ("rejected", b"[]"),
         ("rejected", b"{}"),
         ("throttled", b"null"),
-        ("throttled", b'{"reason":"","message":"","afterSeconds":"x"}'),
+        ("throttled", b'{"fault":"","message":"","afterSeconds":"x"}'),
     ],
 )
 def test_an_answer_without_verdict_is_somebody_elses(name: str, body: bytes):

@@ -1,6 +1,6 @@
 import pytest
 
-from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Persistent, Refused, Transient, Unavailable
 from metaloop.common.json import dumps
 from metaloop.common.kube import errors
 
@@ -64,11 +64,11 @@ def test_object_that_is_refused_for_itself_is_no_outage_though_the_code_is_500(r
     assert message in str(problem)
 
 
-def test_whatever_is_refused_is_terminal_and_whatever_is_out_of_order_is_transient():
+def test_refusal_is_persistent_and_server_error_is_transient():
     refused = errors.refusal(ApiStatus(code=418, reason="", message="m"), request="GET /x")
     out_of_order = errors.refusal(ApiStatus(code=599, reason="", message="m"), request="GET /x")
 
-    assert isinstance(refused, Terminal)
+    assert isinstance(refused, Persistent)
     assert isinstance(out_of_order, Transient)
 
 

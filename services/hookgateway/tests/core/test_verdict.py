@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled
 from metaloop.hookgateway import errors
 from metaloop.hookgateway.core.clean import NO_SECRETS, Secrets
@@ -58,7 +59,7 @@ def test_refused_answer_without_body_says_so():
 def test_429_comes_before_everything_else(sent: Remembered | None):
     verdict = judged(Answer(status=429, retry_after="7", body=b"later"), sent=sent)
 
-    assert verdict == Throttled(after_seconds=7, reason="TooManyRequests", message="webhook answered 429: later")
+    assert verdict == Throttled(after_seconds=7, fault=Fault.WEBHOOK_BUSY, message="webhook answered 429: later")
 
 
 @pytest.mark.parametrize(
@@ -115,27 +116,18 @@ def _leaves(tree: type[errors.HookError]) -> list[type[errors.HookError]]:
 
 
 @pytest.mark.parametrize("error", [leaf for leaf in _leaves(errors.HookError) if not issubclass(leaf, errors.PutOff)])
-def test_an_error_is_told_by_its_name_and_only_a_broken_spec_is_not_worth_a_retry(error: type[errors.HookError]):
+def test_rejection_carries_the_fault_of_its_error(error: type[errors.HookError]):
     verdict = verdict_of(error("what happened"))
 
     assert isinstance(verdict, Rejected)
-    assert (verdict.reason, verdict.message, verdict.retryable) == (error.__name__, "what happened", error is not errors.EndpointInvalid)
-
-
-@pytest.mark.parametrize("error", [errors.CredentialsUnavailable, errors.CredentialsInvalid])
-def test_what_a_secret_mends_is_tried_again_soon(error: type[errors.HookError]):
-    """Nobody but the gateway hears of the Secret's change."""
-    verdict = verdict_of(error("no such Secret"))
-
-    assert isinstance(verdict, Rejected)
-    assert verdict.again_within_seconds == 30.0
+    assert (verdict.fault, verdict.message) == (error.fault, "what happened")
 
 
 @pytest.mark.parametrize("error", [errors.CircuitOpen, errors.ControllerBusy])
 def test_a_call_that_was_put_off_is_throttled(error: type[errors.PutOff]):
     verdict = verdict_of(error("not now", after_seconds=2.5))
 
-    assert verdict == Throttled(after_seconds=2.5, reason=error.__name__, message="not now")
+    assert verdict == Throttled(after_seconds=2.5, fault=error.fault, message="not now")
 
 
 def test_our_own_words_are_left_alone():
@@ -149,5 +141,5 @@ def test_no_error_tells_a_secret():
     secrets = Secrets.of(["hunter2"])
 
     assert verdict_of(errors.ConnectionLost("closed after hunter2"), secrets=secrets) == Rejected(
-        reason="ConnectionLost", message="closed after ***", retryable=True
+        fault=Fault.CONNECTION_LOST, message="closed after ***"
     )

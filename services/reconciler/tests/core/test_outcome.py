@@ -12,6 +12,7 @@ from metaloop.common.errors import (
     MetaloopError,
     Unavailable,
 )
+from metaloop.common.faults import Fault, UnknownFault
 from metaloop.common.kube.errors import Forbidden, TooManyRequests
 from metaloop.reconciler.core.outcome import DONE, outcome_of
 from metaloop.reconciler.errors import Failure, HookFailed, HookThrottled, NameTaken, WritesFailed
@@ -29,10 +30,11 @@ OUTCOMES: dict[str, tuple[MetaloopError, str, str, str]] = {
     "the controller's spec": (InvalidSpec("spec.x", "is wrong"), "rejected", "InvalidSpec", "parent"),
     "the parent": (InvalidParent("spec.selector", "is wrong"), "rejected", "InvalidParent", "parent"),
     "the webhook's answer": (InvalidAnswer("children", "is wrong"), "retry", "InvalidAnswer", "parent"),
-    "the webhook": (HookFailed(hook="sync", reason="TimedOut", message="10 s", retryable=True), "retry", "TimedOut", "parent"),
-    "the webhook's spec": (HookFailed(hook="sync", reason="EndpointInvalid", message="x", retryable=False), "rejected", "EndpointInvalid", "parent"),
+    "the webhook": (HookFailed(hook="sync", fault=Fault.TIMED_OUT, message="10 s"), "retry", "TimedOut", "parent"),
+    "the webhook's spec": (HookFailed(hook="sync", fault=Fault.ENDPOINT_INVALID, message="x"), "rejected", "EndpointInvalid", "parent"),
+    "what a newer gateway says": (HookFailed(hook="sync", fault=UnknownFault("Invented"), message="x"), "retry", "Invented", "parent"),
     "a busy webhook": (HookThrottled(3.0), "throttled", "TooManyRequests", "nobody"),
-    "an open circuit": (HookThrottled(3.0, reason="CircuitOpen", message="x"), "throttled", "CircuitOpen", "nobody"),
+    "an open circuit": (HookThrottled(3.0, fault=Fault.CIRCUIT_OPEN, message="x"), "throttled", "CircuitOpen", "nobody"),
     "the gateway": (Unavailable("no route"), "retry", "Unavailable", "log"),
     "an overloaded API server": (TooManyRequests("busy"), "retry", "TooManyRequests", "log"),
     "a permission": (FORBIDDEN, "retry", "Forbidden", "parent"),
@@ -76,7 +78,7 @@ def test_webhooks_wish_is_passed_on(wish: float | None):
 
 
 def test_what_only_the_gateway_sees_mended_is_tried_again_within_a_time():
-    failure = HookFailed(hook="sync", reason="CredentialsUnavailable", message="no Secret", retryable=True, again_within_seconds=30.0)
+    failure = HookFailed(hook="sync", fault=Fault.CREDENTIALS_UNAVAILABLE, message="no Secret")
 
     outcome = outcome_of(failure)
 

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from metaloop.common.faults import Result
 from metaloop.common.job import Job, JobKey
 from metaloop.common.observation import Busy, Gone
-from metaloop.common.report import Result, Write
+from metaloop.common.report import Write
 from metaloop.common.testing.builders import SHARD, job_key, sync_report
 from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.core.entry import Entry, Lease, Mark

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from metaloop.common.report import Result
+from metaloop.common.faults import Result
 from metaloop.common.testing.builders import job_key, sync_report
 from metaloop.watcher.core.backoff import LONGEST_SECONDS, Next, backoff_seconds, try_after
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from metaloop.common.faults import AnyFault, Fault, Result, UnknownFault
 from metaloop.common.json import JsonObject
-from metaloop.common.report import Result
 from metaloop.common.testing.builders import job_key, sync_report
 from metaloop.watcher.core.health import Health, Standing, Trouble, health_of, status_of
 
@@ -13,15 +13,15 @@ THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 SYNCED = Health(generation=3, reason="Synced", message="all parents are in sync", is_ready=True, parents=2)
 
 
-def standing(**results: tuple[Result, str]) -> Standing:
+def standing(**results: tuple[Result, AnyFault | None]) -> Standing:
     found = Standing(parents=2)
-    for name, (result, reason) in results.items():
-        found.hear(replace(sync_report(job_key(name), "lease", result=result), reason=reason, message="it said no"))
+    for name, (result, fault) in results.items():
+        found.hear(replace(sync_report(job_key(name), "lease", result=result), fault=fault, message="it said no"))
     return found
 
 
 def test_a_controller_whose_parents_are_in_sync_is_ready():
-    assert health_of(3, trouble=None, standing=standing(a=("done", ""))) == SYNCED
+    assert health_of(3, trouble=None, standing=standing(a=("done", None))) == SYNCED
 
 
 def test_a_controller_that_does_not_run_yet_is_starting():
@@ -54,22 +54,30 @@ def test_a_parent_that_goes_is_waited_for_no_longer():
 def test_trouble_comes_before_everything_else():
     trouble = Trouble("CreateError", "WaitingForCRD", "waiting for things")
 
-    found = health_of(1, trouble=trouble, standing=standing(a=("retry", "Timeout")))
+    found = health_of(1, trouble=trouble, standing=standing(a=("retry", Fault.TIMED_OUT)))
 
     assert found == Health(generation=1, reason="WaitingForCRD", message="waiting for things", parents=2, failing=1)
 
 
 @pytest.mark.parametrize(
-    ("reason", "expected"), [("WebhookFailed", "HookFailing"), ("InvalidAnswer", "HookFailing"), ("Forbidden", "SyncFailing")]
+    ("fault", "expected"),
+    [
+        (Fault.TIMED_OUT, "HookFailing"),
+        (Fault.INVALID_ANSWER, "HookFailing"),
+        (Fault.FORBIDDEN, "SyncFailing"),
+        (Fault.NAME_TAKEN, "SyncFailing"),
+        (Fault.CRASHED, "SyncFailing"),
+        (UnknownFault("Invented"), "SyncFailing"),
+    ],
 )
-def test_a_failing_parent_is_named_with_whose_fault_it_is(reason: str, expected: str):
-    found = health_of(3, trouble=None, standing=standing(b=("retry", reason), a=("rejected", reason)))
+def test_a_failing_parent_is_named_with_whose_fault_it_is(fault: AnyFault, expected: str):
+    found = health_of(3, trouble=None, standing=standing(b=("retry", fault), a=("rejected", fault)))
 
     assert found == Health(generation=3, reason=expected, message="default/a: it said no", parents=2, failing=2)
 
 
 def test_a_parent_that_is_in_sync_again_does_not_fail_any_more():
-    found = standing(a=("retry", "Timeout"))
+    found = standing(a=("retry", Fault.TIMED_OUT))
 
     found.hear(sync_report(job_key("a"), "lease"))
 
@@ -77,32 +85,38 @@ def test_a_parent_that_is_in_sync_again_does_not_fail_any_more():
 
 
 @pytest.mark.parametrize(
-    ("result", "reason"), [("throttled", "TooManyRequests"), ("throttled", "WorkerStopped"), ("retry", "Conflict"), ("retry", "LeaseLost")]
+    ("result", "fault"),
+    [
+        ("throttled", Fault.WEBHOOK_BUSY),
+        ("throttled", Fault.WORKER_STOPPED),
+        ("retry", Fault.CONFLICT),
+        ("retry", Fault.LEASE_LOST),
+    ],
 )
-def test_what_mends_itself_with_the_next_try_is_no_failure(result: Result, reason: str):
-    assert standing(a=(result, reason)).failing == {}
+def test_what_mends_itself_with_the_next_try_is_no_failure(result: Result, fault: AnyFault):
+    assert standing(a=(result, fault)).failing == {}
 
 
 def test_a_circuit_that_is_open_is_told_at_once_and_a_busy_webhook_when_it_lasts():
-    busy = standing(a=("throttled", "TooManyRequests"))
+    busy = standing(a=("throttled", Fault.WEBHOOK_BUSY))
     assert busy.failing == {}
 
-    busy.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), reason="TooManyRequests", message="it asks for time"))
+    busy.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), fault=Fault.WEBHOOK_BUSY, message="it asks for time"))
 
     assert health_of(3, trouble=None, standing=busy).reason == "HookThrottled"
-    assert health_of(3, trouble=None, standing=standing(a=("throttled", "CircuitOpen"))).reason == "HookThrottled"
+    assert health_of(3, trouble=None, standing=standing(a=("throttled", Fault.CIRCUIT_OPEN))).reason == "HookThrottled"
 
 
 def test_a_worker_that_stopped_twice_in_the_middle_is_no_failure():
-    found = standing(a=("throttled", "WorkerStopped"))
+    found = standing(a=("throttled", Fault.WORKER_STOPPED))
 
-    found.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), reason="WorkerStopped"))
+    found.hear(replace(sync_report(job_key("a"), "lease", result="throttled"), fault=Fault.WORKER_STOPPED))
 
     assert found.failing == {}
 
 
 def test_a_parent_that_is_no_more_does_not_fail():
-    found = standing(a=("retry", "Timeout"))
+    found = standing(a=("retry", Fault.TIMED_OUT))
 
     found.forget(job_key("a"))
 
@@ -167,6 +181,6 @@ def test_condition_of_a_pause_goes_with_it():
 
 
 def test_held_back_deletion_is_told_by_its_own_name():
-    health = health_of(3, trouble=None, standing=standing(a=("retry", "DeletionHeldBack")))
+    health = health_of(3, trouble=None, standing=standing(a=("retry", Fault.DELETION_HELD_BACK)))
 
     assert (health.reason, health.is_ready) == ("DeletionHeldBack", False)

@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from metaloop.common.faults import AnyFault, Result, fault_of
 from metaloop.common.job import JobKey
 from metaloop.common.json import dumps, loads
 from metaloop.common.objects.resource import ResourceId
-
-Result: TypeAlias = Literal["done", "retry", "throttled", "rejected"]
-"""`done`: forget its failures. `retry`: again, after the key's backoff. `throttled`: again after `after_seconds`, the count of failures
-untouched. `rejected`: trying again won't help; it counts as a failure and waits for a change, a resync or the longest backoff."""
-
 
 UNKNOWN_VERSION: Final = "unknown"
 
@@ -50,9 +46,16 @@ class SyncReport:
     With `retry`: the longest that the backoff may wait, None where it may grow as usual."""
     resync_after_seconds: float | None = None
     """The hook's own `resyncAfterSeconds`, for any result; the earliest pending one wins."""
-    reason: str = ""
+    fault: AnyFault | None = None
+    """Why it ended so; None with `done`."""
     message: str = ""
+    """What the fault is about, for people."""
     writes: Sequence[Write] = ()
+
+    @property
+    def reason(self) -> str:
+        """What users read of the fault; empty without one."""
+        return self.fault.reason if self.fault else ""
 
     def to_bytes(self) -> bytes:
         """Its wire form, JSON with the fields' names; a write is a list of six strings."""
@@ -63,7 +66,7 @@ class SyncReport:
                 "result": self.result,
                 "after": self.after_seconds,
                 "resyncAfter": self.resync_after_seconds,
-                "reason": self.reason,
+                "fault": self.fault.wire if self.fault else None,
                 "message": self.message,
                 "writes": [
                     [w.resource.api_version, w.resource.resource, w.namespace, w.name, w.uid, w.resource_version] for w in self.writes
@@ -81,7 +84,7 @@ class SyncReport:
             result=raw["result"],
             after_seconds=raw["after"],
             resync_after_seconds=raw["resyncAfter"],
-            reason=raw["reason"],
+            fault=None if raw["fault"] is None else fault_of(raw["fault"]),
             message=raw["message"],
             writes=[
                 Write(resource=ResourceId(w[0], w[1]), namespace=w[2], name=w[3], uid=w[4], resource_version=w[5]) for w in raw["writes"]

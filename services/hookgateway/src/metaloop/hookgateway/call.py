@@ -163,7 +163,7 @@ class Gateway:
 
     def _note(self, verdict: Verdict, target: Target, steps: Steps) -> None:
         """Count the verdict, and make known why there is no answer."""
-        name, reason = type(verdict).__name__, verdict.reason if isinstance(verdict, Rejected | Throttled) else ""
+        name, reason = type(verdict).__name__, verdict.fault.reason if isinstance(verdict, Rejected | Throttled) else ""
         self._metrics.series_of(target).told(name, reason)
         steps.span.set(fields.VERDICT, name)
         if reason:

@@ -37,7 +37,7 @@ class Passage:
 
     def failed(self, error: EndpointDown) -> None:
         """Note that it did not."""
-        self.is_up, self.trouble = False, type(error).__name__
+        self.is_up, self.trouble = False, error.fault.reason
 
 
 class Circuit:

@@ -10,13 +10,12 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from metaloop.common.errors import MetaloopError
 from metaloop.common.hooks.call import PARENT_HEADER, PATH, REVISION_HEADER, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_to_wire
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Call, Gateway
 from metaloop.hookgateway.core.target import Target, parse_target
 from metaloop.hookgateway.core.verdict import verdict_of
-from metaloop.hookgateway.errors import CallRefused, Draining, HookError, RequestTooLarge, WrongToken
+from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, RequestTooLarge, WrongToken
 
 REMEMBERED_TARGETS: Final = 1024
 """How many parsed target headers are kept: one for each hook of each controller, and what is left of their former specs."""
@@ -28,10 +27,6 @@ _VERDICT_KEY = VERDICT_HEADER.lower().encode()
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 log = get_logger()
-
-
-class CallerLeft(MetaloopError):
-    """The caller closed its connection: there is nobody to answer."""
 
 
 class CallRoute:

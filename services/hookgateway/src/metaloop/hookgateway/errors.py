@@ -1,36 +1,40 @@
 """What can go wrong in the gateway, drawn as a tree.
 
 MetaloopError
-├── CallRefused                    the reconciler's fault, or our end; answered with its status and no verdict
+├── CallRefused                    the reconciler's fault, or ours; answered with an HTTP status and no verdict
 │   ├── WrongToken                 401
 │   ├── RequestTooLarge            413
-│   ├── MalformedCall              422: a target that is not the wire's
+│   ├── MalformedCall              422: the target header does not follow the protocol
 │   └── Draining                   503
-└── HookError                      why one hook call has no answer; becomes a `Rejected` verdict named after its class
-    ├── EndpointInvalid            the controller's spec must change first: no URL, URL credentials, another scheme
-    └── CallFailed                 may be different at the next try
-        ├── AddressDenied          the operator does not let webhooks live at that address
-        ├── CredentialsUnusable    tried again within half a minute, as nobody else hears of what mends it
-        │   ├── CredentialsUnavailable  a Secret or ConfigMap that is missing, or that we may not read
-        │   └── CredentialsInvalid      one that is there and of no use: no PEM, a colon in the user name
+├── CallerLeft                     the reconciler closed its connection: there is nobody to answer
+└── HookError                      why one hook call has no answer; becomes a `Rejected` verdict with the class's fault
+    ├── EndpointInvalid            the controller's spec must change first; not retried before
+    └── CallFailed                 retried
+        ├── AddressDenied          the operator's policy denies the endpoint's address
+        ├── CredentialsUnusable    retried within half a minute: only the gateway watches the object that must change
+        │   ├── CredentialsUnavailable  a Secret or ConfigMap is missing, or the gateway may not read it
+        │   └── CredentialsInvalid      its content is of no use: no PEM, a colon in the user name
         ├── StatusUnexpected       any status but 200, 429, and a 304 or 412 that was asked for
-        ├── BodyTooLarge           more bytes than the limit, as sent or once decompressed
-        ├── BodyUndecodable        a content coding that we do not know, or a body that is not in it
-        ├── Overloaded             the gateway holds too many bytes of answers already
+        ├── BodyTooLarge           more bytes than the limit, as sent or after decompression
+        ├── BodyUndecodable        an unknown content coding, or a body that is not in the coding it claims
+        ├── Overloaded             the answers that are being received fill the gateway's memory
         ├── ConnectionNotAccepted  the endpoint accepts others' connections, and did not accept this one in many tries
         ├── PutOff                 nothing was sent; becomes a `Throttled` verdict
         │   ├── ControllerBusy     the controller has as many calls in flight as one may have
         │   └── CircuitOpen        the endpoint did not answer the last calls
-        └── EndpointDown           the endpoint did not even answer; the circuit breaker counts these
-            ├── ConnectFailed      the name does not resolve, or nobody accepts
+        └── EndpointDown           the endpoint did not answer; the circuit breaker counts these
+            ├── ConnectFailed      the name does not resolve, or nobody accepts the connection
             ├── TlsFailed          the handshake failed, or the certificate is not the endpoint's
             ├── ConnectionLost     the connection ended before the answer did, or it was not HTTP
-            └── TimedOut           no last byte in time
+            └── TimedOut           the last byte did not come in time
+
+What each fault means for the reconciler's job stands in one table, `metaloop.common.faults`.
 """
 
 from typing import ClassVar
 
-from metaloop.common.errors import MetaloopError, Terminal, Transient
+from metaloop.common.errors import MetaloopError, Terminal
+from metaloop.common.faults import Fault
 
 
 class CallRefused(MetaloopError):
@@ -52,7 +56,7 @@ class RequestTooLarge(CallRefused):
 
 
 class MalformedCall(CallRefused):
-    """A call that does not follow the wire between reconciler and gateway; the message says where."""
+    """A call that does not follow the protocol between reconciler and gateway; the message says where."""
 
     status = 422
 
@@ -63,61 +67,78 @@ class Draining(CallRefused):
     status = 503
 
 
+class CallerLeft(MetaloopError):
+    """The caller closed its connection: there is nobody to answer."""
+
+
 class HookError(MetaloopError):
     """Why one hook call has no answer. The message is fit for an Event, so it holds nothing secret."""
 
-    again_within_seconds: ClassVar[float | None] = None
-    """The longest that the next try should be put off; None where the usual backoff will do."""
-
 
 class EndpointInvalid(HookError, Terminal):
-    """The webhook's spec names no endpoint that can be called; nothing but a change of the spec can help."""
+    """The webhook's spec names no endpoint that can be called. Only a change of the spec can help."""
+
+    fault = Fault.ENDPOINT_INVALID
 
 
-class CallFailed(HookError, Transient):
+class CallFailed(HookError):
     """The same call may succeed later."""
 
 
 class AddressDenied(CallFailed):
-    """The endpoint's address is one that the operator's policy keeps webhooks from."""
+    """The operator's policy denies the endpoint's address."""
+
+    fault = Fault.ADDRESS_DENIED
 
 
 class CredentialsUnusable(CallFailed):
-    """Nothing was sent, for want of credentials; what mends it is a change of an object that only the gateway watches."""
-
-    again_within_seconds = 30.0
+    """Nothing was sent, because there are no usable credentials. Only the gateway watches the objects that hold them."""
 
 
 class CredentialsUnavailable(CredentialsUnusable):
     """A Secret or ConfigMap that the webhook refers to is missing, lacks the key, or may not be read."""
 
+    fault = Fault.CREDENTIALS_UNAVAILABLE
+
 
 class CredentialsInvalid(CredentialsUnusable):
-    """A Secret or ConfigMap holds something that cannot serve as what the webhook says it is."""
+    """A Secret or ConfigMap does not hold what the webhook's spec says."""
+
+    fault = Fault.CREDENTIALS_INVALID
 
 
 class StatusUnexpected(CallFailed):
     """The webhook answered with a status that is no answer."""
 
+    fault = Fault.STATUS_UNEXPECTED
+
 
 class BodyTooLarge(CallFailed):
-    """The answer is longer than the limit, as it was sent or once decompressed."""
+    """The answer is longer than the limit, as it was sent or after decompression."""
+
+    fault = Fault.BODY_TOO_LARGE
 
 
 class BodyUndecodable(CallFailed):
     """The answer's content coding is unknown, or the body is not in it."""
 
+    fault = Fault.BODY_UNDECODABLE
+
 
 class Overloaded(CallFailed):
     """The gateway holds as many bytes of unfinished answers as it may."""
+
+    fault = Fault.OVERLOADED
 
 
 class ConnectionNotAccepted(CallFailed):
     """The endpoint accepted other connections and not this one. The concurrency limit is lower now, so the call may be sent again."""
 
+    fault = Fault.CONNECTION_NOT_ACCEPTED
+
 
 class PutOff(CallFailed):
-    """Nothing was sent; a call after `after_seconds` may be."""
+    """Nothing was sent. The call may be made again after `after_seconds`."""
 
     def __init__(self, message: str, *, after_seconds: float) -> None:
         super().__init__(message)
@@ -127,26 +148,38 @@ class PutOff(CallFailed):
 class ControllerBusy(PutOff):
     """The controller has as many calls in flight as one may have."""
 
+    fault = Fault.CONTROLLER_BUSY
+
 
 class CircuitOpen(PutOff):
-    """The endpoint did not answer the last calls, and is left in peace for a while."""
+    """The endpoint did not answer the last calls, so it gets none for a while."""
+
+    fault = Fault.CIRCUIT_OPEN
 
 
 class EndpointDown(CallFailed):
-    """The endpoint did not even answer: the circuit breaker counts it."""
+    """The endpoint did not answer. The circuit breaker counts this as a failure."""
 
 
 class ConnectFailed(EndpointDown):
     """No connection: the name does not resolve, or nobody accepts."""
 
+    fault = Fault.CONNECT_FAILED
+
 
 class TlsFailed(EndpointDown):
     """No trusted connection: the handshake failed, or the certificate is not the endpoint's."""
+
+    fault = Fault.TLS_FAILED
 
 
 class ConnectionLost(EndpointDown):
     """The connection ended before the answer did, or what came was not HTTP."""
 
+    fault = Fault.CONNECTION_LOST
+
 
 class TimedOut(EndpointDown):
     """The last byte of the answer did not come within the webhook's timeout."""
+
+    fault = Fault.TIMED_OUT

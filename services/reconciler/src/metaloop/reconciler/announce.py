@@ -2,13 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
+from metaloop.common.faults import AnyFault, Owner
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.reconciler.core.model import Outcome
-from metaloop.reconciler.errors import DeletionHeldBack
 from metaloop.reconciler.ports import Recorder
 
 _log = get_logger()
@@ -35,16 +34,15 @@ def tell(sync: FinishedSync, recorder: Recorder) -> None:
     """Counts a sync, logs it, and records an event where its outcome is one for the parent's owner."""
     _count(sync)
     _log_line(sync)
-    if sync.outcome.audience != "parent":
-        return
-    if sync.outcome.reason in _OWN_REASONS:
-        recorder.record(sync.parent, "Warning", sync.outcome.reason, sync.outcome.message)
+    if sync.outcome.fault is not None and sync.outcome.audience == "parent":
+        _record_event(sync, sync.outcome.fault, recorder)
+
+
+def _record_event(sync: FinishedSync, fault: AnyFault, recorder: Recorder) -> None:
+    if fault.owner is Owner.APPROVER:  # nothing failed: the event asks for a confirmation, under its own reason
+        recorder.record(sync.parent, "Warning", fault.reason, sync.outcome.message)
     else:
         recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
-
-
-_OWN_REASONS: Final = frozenset({DeletionHeldBack.__name__})
-"""Of what failed only in that somebody has to say yes first."""
 
 
 def _count(sync: FinishedSync) -> None:

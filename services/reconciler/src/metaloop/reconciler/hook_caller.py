@@ -120,10 +120,10 @@ def _answer_in(verdict: call.Verdict, hook: Hook) -> bytes:
     match verdict:
         case call.Accepted(body=answer) | call.NotModified(body=answer):
             return answer
-        case call.Throttled(after_seconds=after, reason=reason, message=message):
-            raise HookThrottled(after, reason=reason, message=f"{hook.name} hook: {message}")
-        case call.Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within):
-            raise HookFailed(hook=hook.name, reason=reason, message=message, retryable=retryable, again_within_seconds=within)
+        case call.Throttled(after_seconds=after, fault=fault, message=message):
+            raise HookThrottled(after, fault=fault, message=f"{hook.name} hook: {message}")
+        case call.Rejected(fault=fault, message=message):
+            raise HookFailed(hook=hook.name, fault=fault, message=message)
 
 
 def _gateway_error(status: int, body: bytes) -> InvalidSpec | Unavailable:

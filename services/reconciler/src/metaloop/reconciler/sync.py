@@ -287,7 +287,7 @@ class Syncer:
             result=outcome.result,
             after_seconds=outcome.after_seconds,
             resync_after_seconds=journal.resync_after_seconds,
-            reason=outcome.reason,
+            fault=outcome.fault,
             message=outcome.message,
             writes=journal.writes,
         )

@@ -24,6 +24,7 @@ from metaloop.common.bus.messages import ClaimRequest, done_subject
 from metaloop.common.bus.pull import Delivery, JobSource
 from metaloop.common.bus.stream import JobStream
 from metaloop.common.errors import LeaseLost, Unavailable
+from metaloop.common.faults import Fault
 from metaloop.common.job import Job
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
@@ -155,7 +156,7 @@ class Worker:
         except Exception as error:
             # The top of the loop over jobs: what a sync didn't foresee is that parent's failure alone.
             log.exception("worker.sync_crashed", **{fields.KEY: str(job.key)})
-            return SyncReport(key=job.key, lease=granted.lease, result="retry", reason=type(error).__name__, message=str(error))
+            return SyncReport(key=job.key, lease=granted.lease, result="retry", fault=Fault.CRASHED, message=f"unforeseen: {error!r}")
 
     async def _finish(self, held: Held, finished: SyncReport) -> None:
         if held.guard is not None:
@@ -172,7 +173,7 @@ class Worker:
             else:
                 # Nobody will know what it wrote: the wait gives the watcher's cache time to see that.
                 stopped = SyncReport(key=held.delivery.job.key, lease=held.guard.lease, result="throttled", after_seconds=_STOPPED_SECONDS)
-                await self._finish(held, replace(stopped, reason="WorkerStopped"))
+                await self._finish(held, replace(stopped, fault=Fault.WORKER_STOPPED))
 
 
 def _traced(job: Job) -> AbstractContextManager[Span]:

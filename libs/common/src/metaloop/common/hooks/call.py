@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from metaloop.common.errors import Unavailable
+from metaloop.common.faults import AnyFault, Fault, fault_of
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, loads
 
 PATH = "/v1/call"
@@ -20,9 +21,6 @@ ACCEPTED = "accepted"
 NOT_MODIFIED = "not-modified"
 THROTTLED = "throttled"
 REJECTED = "rejected"
-
-TOO_MANY_REQUESTS = "TooManyRequests"
-"""Why a call is throttled where the webhook itself wants it, by 429; the gateway's own reasons have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +39,22 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """The webhook (or the gateway on its behalf) asks for time. It is no failure, but `reason` and `message` are worth a status of somebody who waits."""
+    """The webhook, or the gateway on its behalf, asks to wait. It is no failure, but a status may say why a parent waits."""
 
     after_seconds: float | None
-    """How much time; None where the webhook didn't say."""
-    reason: str = TOO_MANY_REQUESTS
-    message: str = "the webhook asks for time"
+    """How long; None if the webhook did not say."""
+
+    fault: AnyFault = Fault.WEBHOOK_BUSY
+    message: str = "the webhook asks to wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """No usable answer: `reason` is a CamelCase word, `message` a sentence without secrets; `retryable` where time may mend it."""
+    """No usable answer. Whether and when the call is retried follows from the fault."""
 
-    reason: str
+    fault: AnyFault
     message: str
-    retryable: bool
-    again_within_seconds: float | None = None
-    """The longest that a retry should be put off where what mends it is an object that nobody but the gateway watches; None: as long as usual."""
+    """A sentence without secrets."""
 
 
 Verdict: TypeAlias = Accepted | NotModified | Throttled | Rejected
@@ -81,10 +78,10 @@ def verdict_to_wire(verdict: Verdict) -> tuple[str, bytes]:
             return ACCEPTED, body
         case NotModified(body=body):
             return NOT_MODIFIED, body
-        case Throttled(after_seconds=after, reason=reason, message=message):
-            return THROTTLED, dumps({"afterSeconds": after, "reason": reason, "message": message})
-        case Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=seconds):
-            return REJECTED, dumps({"reason": reason, "message": message, "retryable": retryable, "againWithinSeconds": seconds})
+        case Throttled(after_seconds=after, fault=fault, message=message):
+            return THROTTLED, dumps({"afterSeconds": after, "fault": fault.wire, "message": message})
+        case Rejected(fault=fault, message=message):
+            return REJECTED, dumps({"fault": fault.wire, "message": message})
 
 
 def verdict_from_wire(name: str, body: bytes) -> Verdict:
@@ -101,13 +98,12 @@ def verdict_from_wire(name: str, body: bytes) -> Verdict:
 def _explained(name: str, body: bytes) -> Throttled | Rejected:
     try:
         raw = loads(body)
-        reason, message = str(raw["reason"]), str(raw["message"])
+        fault, message = fault_of(str(raw["fault"])), str(raw["message"])
         if name == THROTTLED:
-            return Throttled(after_seconds=_seconds(raw["afterSeconds"]), reason=reason, message=message)
-        retryable, within = bool(raw["retryable"]), _seconds(raw["againWithinSeconds"])
+            return Throttled(after_seconds=_seconds(raw["afterSeconds"]), fault=fault, message=message)
     except (JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise _no_verdict(name) from error
-    return Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within)
+    return Rejected(fault=fault, message=message)
 
 
 def _seconds(raw: JsonValue) -> float | None:

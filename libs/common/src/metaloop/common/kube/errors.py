@@ -1,6 +1,6 @@
 """What the API server's refusals and silences are to us, by the reason that it gives.
 
-    Refused (Terminal)               common/errors.py; carries the ApiStatus
+    Refused (Persistent)             common/errors.py; carries the ApiStatus
     ├── NotFound                     404
     ├── AlreadyExists                409 for a create
     ├── Forbidden                    403: access rules, admission, or a namespace that is being deleted
@@ -13,7 +13,7 @@
     ├── ServerTimeout                the server gave up on it: 500 ServerTimeout, 504
     ├── Unanswered                   the connection broke or we gave up waiting: may have been executed
     └── Unreadable                   what came is nothing that an API server says: a write may have been executed
-    InvalidKubeconfig (Terminal)     the way to the cluster is missing or makes no sense: its owner's fault
+    InvalidKubeconfig (Persistent)   the way to the cluster is missing or makes no sense: its owner's fault
 
 Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for what is refused with 500. That is an apply that doesn't fit its kind's
 schema, an object that is too large to be stored, a name that can't be one, and an object whose admission webhook can't be asked.
@@ -22,7 +22,8 @@ schema, an object that is too large to be stored, a name that can't be one, and 
 import re
 from typing import Final, Protocol
 
-from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused, Terminal, Transient, Unavailable
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Persistent, Refused, Transient, Unavailable
+from metaloop.common.faults import Fault
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
 from metaloop.common.objects.unstructured import integer, text
 
@@ -30,49 +31,71 @@ from metaloop.common.objects.unstructured import integer, text
 class NotFound(Refused):
     """There is no such object, or no such resource."""
 
+    fault = Fault.NOT_FOUND
+
 
 class AlreadyExists(Refused):
     """An object of this name is there already."""
+
+    fault = Fault.ALREADY_EXISTS
 
 
 class Forbidden(Refused):
     """We may not do this: access rules, admission, or a namespace that is being deleted."""
 
+    fault = Fault.FORBIDDEN
+
 
 class Invalid(Refused):
     """The object or the request breaks the rules of its kind."""
+
+    fault = Fault.INVALID
 
 
 class Expired(Transient):
     """The resourceVersion or continue token is from too long ago: list again."""
 
+    fault = Fault.EXPIRED
+
 
 class Unauthorized(Unavailable):
     """The API server doesn't know us, not even with credentials read anew."""
+
+    fault = Fault.UNAUTHORIZED
 
 
 class TooManyRequests(Unavailable):
     """The API server has too much to do and did not execute the request."""
 
+    fault = Fault.TOO_MANY_REQUESTS
+
 
 class ServerTimeout(Unavailable):
     """The API server gave up on the request, which it may have executed."""
+
+    fault = Fault.SERVER_TIMEOUT
 
 
 class Unanswered(Unavailable):
     """No whole answer came: the request may have been executed."""
 
+    fault = Fault.UNANSWERED
+
 
 class Unreadable(Unavailable):
     """What came is nothing that an API server says: garbled on its way, or beyond what we can read."""
+
+    fault = Fault.UNREADABLE
 
 
 MAY_HAVE_WORKED: Final = (ServerTimeout, Unanswered, Unreadable)
 """After these nobody knows whether a write was executed."""
 
 
-class InvalidKubeconfig(Terminal):
+class InvalidKubeconfig(Persistent):
     """The kubeconfig, or the pod's own way to the API server, is missing or makes no sense."""
+
+    fault = Fault.INVALID_KUBECONFIG
 
 
 _REFUSALS: dict[str, type[Refused]] = {

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from metaloop.common.faults import Result
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedObservation
-from metaloop.common.report import Result, SyncReport, Write
+from metaloop.common.report import SyncReport, Write
 
 SHARD = "0/1"
 CHILDREN = ResourceId("v1", "configmaps")

@@ -7,7 +7,6 @@ from email.utils import parsedate_to_datetime
 from math import ceil
 from typing import Final
 
-from metaloop.common.errors import Transient
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled
 from metaloop.hookgateway.core.clean import NO_SECRETS, Secrets, excerpt
 from metaloop.hookgateway.core.coding import plain_bytes
@@ -51,13 +50,10 @@ def judge(answer: Answer, *, sent: Remembered | None, now: datetime, limit: int,
 
 def verdict_of(error: HookError, *, secrets: Secrets = NO_SECRETS) -> Throttled | Rejected:
     """The verdict that tells the reconciler of this error."""
-    reason, message = type(error).__name__, secrets.hidden_in(str(error))
-    match error:
-        case PutOff(after_seconds=seconds):
-            return Throttled(after_seconds=seconds, reason=reason, message=message)
-        case _:
-            retryable, within = isinstance(error, Transient), error.again_within_seconds
-            return Rejected(reason=reason, message=message, retryable=retryable, again_within_seconds=within)
+    message = secrets.hidden_in(str(error))
+    if isinstance(error, PutOff):
+        return Throttled(after_seconds=error.after_seconds, fault=error.fault, message=message)
+    return Rejected(fault=error.fault, message=message)
 
 
 def is_sign_of_life(status: int) -> bool:

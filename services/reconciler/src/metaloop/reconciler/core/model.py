@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.rules import UPDATE_METHODS, UpdateMethod
+from metaloop.common.faults import AnyFault, Audience, Result
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector
 from metaloop.common.observation import ObservedGroup, Related
-from metaloop.common.report import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,16 +236,22 @@ class Plan:
         return len(self.deletions) + len(self.writes)
 
 
-Audience: TypeAlias = Literal["nobody", "log", "parent"]
-"""Who hears of a failure: nobody but those who look, readers of the log, or also those of the parent's events."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What the end of a sync means for its job."""
 
     result: Result
-    reason: str = ""
+    fault: AnyFault | None = None
+    """Why the sync did not come to its end; None if it did."""
     message: str = ""
     after_seconds: float | None = None
-    audience: Audience = "nobody"
+
+    @property
+    def reason(self) -> str:
+        """What users read of the fault; empty without one."""
+        return self.fault.reason if self.fault else ""
+
+    @property
+    def audience(self) -> Audience:
+        """Who hears of it."""
+        return self.fault.audience if self.fault else "nobody"

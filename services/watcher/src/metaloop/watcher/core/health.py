@@ -1,8 +1,10 @@
 """How a controller fares: what keeps it from being served, how many parents it has, and which of them fail; and that as a status."""
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.faults import AnyFault, Fault, Owner
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
@@ -12,32 +14,8 @@ from metaloop.common.report import SyncReport
 READY = "Ready"
 PAUSED = "Paused"
 
-_NOT_THE_HOOKS_FAULT = frozenset(
-    {
-        "AlreadyExists",
-        "Expired",
-        "Forbidden",
-        "Invalid",
-        "InvalidParent",
-        "InvalidSpec",
-        "NameTaken",
-        "NotFound",
-        "Refused",
-        "ServerTimeout",
-        "TooManyRequests",
-        "Unanswered",
-        "Unauthorized",
-        "Unavailable",
-        "Unreadable",
-    }
-)
-_WAITING_FOR_A_YES = "DeletionHeldBack"
-"""Nothing failed but that nobody confirmed yet."""
 _SYNCED = "Synced"
 _STARTING = "Starting"
-_CIRCUIT_OPEN = "CircuitOpen"
-_EVERYDAY_LIFE = frozenset({"Conflict", "LeaseLost", "WorkerStopped"})
-"""What mends itself with the next try, and is nobody's failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +50,9 @@ class Standing:
         match report.result:
             case "done":
                 self.forget(report.key)
-            case _ if report.reason in _EVERYDAY_LIFE:
+            case _ if report.fault is not None and report.fault.owner is Owner.NOBODY:
                 return  # a try that will be repeated at once says nothing
-            case "throttled" if report.reason != _CIRCUIT_OPEN and report.key not in self.put_off:
+            case "throttled" if report.fault is not Fault.CIRCUIT_OPEN and report.key not in self.put_off:
                 self.put_off.add(report.key)
             case "throttled":
                 self.failing[report.key] = report
@@ -166,9 +144,19 @@ def _failure(standing: Standing) -> tuple[str, str]:
 def _failure_reason(report: SyncReport) -> str:
     if report.result == "throttled":
         return "HookThrottled"
-    if report.reason == _WAITING_FOR_A_YES:
-        return report.reason
-    return "SyncFailing" if report.reason in _NOT_THE_HOOKS_FAULT else "HookFailing"
+    return "SyncFailing" if report.fault is None else _reason_by_owner(report.fault)
+
+
+def _reason_by_owner(fault: AnyFault) -> str:
+    match fault.owner:
+        case Owner.HOOK:
+            return "HookFailing"
+        case Owner.APPROVER:
+            return fault.reason  # nothing failed: somebody has to confirm first
+        case Owner.CONTROLLER | Owner.PARENT | Owner.CLUSTER | Owner.METALOOP | Owner.NOBODY:
+            return "SyncFailing"
+        case _:
+            assert_never(fault.owner)
 
 
 def status_of(health: Health, before: JsonObject, *, at: str) -> JsonObject:
