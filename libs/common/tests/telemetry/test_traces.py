@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from metaloop.common.telemetry.otlp import format_traceparent, parse_traceparent
 from metaloop.common.telemetry.traces import span
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -94,15 +93,18 @@ def test_a_collector_that_is_away_does_not_keep_us():
     assert traced("http://127.0.0.1:1", "with span('sync') as current: print(len(current.traceparent))") == "55"
 
 
-def test_a_traceparent_is_read_and_written_alike():
-    context = parse_traceparent(TRACEPARENT)
-
-    assert context is not None
-    assert format_traceparent(context) == TRACEPARENT
+NO_TRACEPARENTS = ["00", "00-x-y-01", f"00-{'0' * 32}-{'0' * 16}-01", f"00-{'g' * 32}-b7ad6b7169203331-01", TRACEPARENT.upper()]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "00", "00-x-y-01", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "00-" + "g" * 32 + "-b7ad6b7169203331-01"]
-)
-def test_what_is_no_traceparent_begins_a_new_trace(text: str):
-    assert parse_traceparent(text) is None
+def test_a_malformed_traceparent_begins_a_new_trace(collector: Collector):
+    traced(f"http://127.0.0.1:{collector.server_port}", f"for text in {NO_TRACEPARENTS!r}:\n with span('sync', traceparent=text): pass")
+
+    spans = collector.exports["/v1/traces"].resource_spans[0].scope_spans[0].spans
+    assert [sent.parent_span_id for sent in spans] == [b""] * len(NO_TRACEPARENTS)
+    assert len({sent.trace_id for sent in spans}) == len(NO_TRACEPARENTS)
+
+
+def test_tracing_off_imports_no_sdk():
+    script = "import sys; from metaloop.common.telemetry.traces import configure_tracing; configure_tracing('x', ''); sys.exit('opentelemetry' in sys.modules)"
+
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

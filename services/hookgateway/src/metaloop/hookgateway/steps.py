@@ -4,7 +4,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import monotonic
 
-from metaloop.common.telemetry.traces import Span
+from metaloop.common.telemetry.spans import Span
 
 LIMITER_PASSED = "connect_limiter_passed"
 """Only if the call had to wait for the connect limiter."""

@@ -29,7 +29,8 @@ from metaloop.common.job import Job
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.common.telemetry.traces import Span, span
+from metaloop.common.telemetry.spans import Span
+from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.holdings import Held, Holdings
 from metaloop.reconciler.lease import LeaseGuard
 from metaloop.reconciler.slots import Slot, Slots
