@@ -1,7 +1,6 @@
 """Ways into a real cluster, as kubeconfigs describe them."""
 
 import base64
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -201,15 +200,3 @@ def test_a_pods_account_is_read_from_its_files(tmp_path: Path):
 )
 def test_a_kubeconfig_that_takes_more_than_reading_is_left_to_the_official_loader(write_kubeconfig: Write, user: dict[str, object]):
     assert login_of_kubeconfig(Path(write_kubeconfig({"server": "https://127.0.0.1:1"}, user))) is None
-
-
-def test_what_a_plain_kubeconfig_takes_is_nothing_but_reading(tmp_path: Path, write_kubeconfig: Write):
-    path = write_kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "a"})
-    script = (
-        "import asyncio, sys\n"
-        "from metaloop.common.kube.credentials import Credentials\n"
-        f"asyncio.run(Credentials.read({path!r}))\n"
-        "sys.exit('kubernetes' in sys.modules)"
-    )
-
-    subprocess.run([sys.executable, "-c", script], check=True)
