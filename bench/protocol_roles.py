@@ -25,7 +25,7 @@ from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedObservation, Gone, Granted
 from metaloop.common.report import SyncReport, Write
-from metaloop.devkit.tether import tie_to
+from metaloop.devkit.pdeathsig import die_with_parent
 from metaloop.reconciler.lease import LeaseGuard
 from metaloop.reconciler.slots import Slot
 from metaloop.reconciler.worker import Worker, WorkerSettings
@@ -209,7 +209,7 @@ def main() -> None:
     parser.add_argument("--active", type=int, default=16)
     parser.add_argument("--waiting", type=int, default=256)
     parser.add_argument("--idle", action="store_true")
-    tie_to(os.getppid())
+    die_with_parent(os.getppid())
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(parser.parse_args()))

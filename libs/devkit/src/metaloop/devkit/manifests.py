@@ -1,4 +1,4 @@
-"""The CRDs of Metaloop's kinds, which are data of this package."""
+"""The CRDs of Metaloop's kinds, which ship with this package."""
 
 from pathlib import Path
 

@@ -1,19 +1,19 @@
-"""Picks TCP ports on the loopback address that are free now and stay free of our own clients."""
+"""Picks free TCP ports on the loopback address that no outgoing connection takes."""
 
 import random
 import socket
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range that kernels take for outgoing connections (32768 upwards on Linux), and below Kubernetes' node ports. A server
-# that is killed and started again on a port of the outgoing range may find a client sitting on it: in the worst case one
-# that was reconnecting to that very port and got connected to itself.
+# Below the ports of outgoing connections (from 32768 on Linux), and below Kubernetes' node ports. A server that is restarted
+# on a port of the outgoing range may find it taken by a client, in the worst case by one that reconnected to this very port
+# and got connected to itself.
 _CANDIDATES = range(20_000, 30_000)
 _ATTEMPTS = 200
 
 
 def free_port() -> int:
-    """A port on which nothing listens now; another process may still take it first, so a start on it can fail."""
+    """A port on which nothing listens; another process may take it before a server is started on it."""
     for port in random.sample(_CANDIDATES, _ATTEMPTS):
         if is_free(port):
             return port
@@ -21,7 +21,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """As many different free ports."""
+    """Free ports that all differ."""
     ports: list[int] = []
     while len(ports) < count:
         port = free_port()
@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
+    """Whether a server could listen on this loopback port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((LOOPBACK, port))

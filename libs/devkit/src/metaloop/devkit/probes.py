@@ -1,9 +1,8 @@
-"""Asks a program whether it is ready: one short question, answered yes or no, never with an exception."""
+"""Readiness probes: each is one short request, answered with True or False, never with an exception."""
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -15,23 +14,23 @@ _TIMEOUT_SECONDS = 1.0
 
 
 def http_ok(url: str, *, ca: Path | None = None) -> Probe:
-    """A probe that is satisfied by status 200 from `url`; over TLS it trusts the given CA and nothing else.
+    """A probe that succeeds if `url` answers with status 200; over TLS it trusts the given CA alone.
 
-    By hand, since it is asked many times while programs start: a client library would take the CPU that they need.
+    It speaks HTTP by hand because it runs many times while programs start: a client library would take the CPU that they need.
     """
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca) if ca else None
-    question = f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode()
+    request = f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode()
 
     async def is_ok(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        writer.write(question)
+        writer.write(request)
         return (await reader.readuntil(b"\r\n")).split()[1] == b"200"
 
     return _asked(lambda: asyncio.open_connection(parts.hostname, parts.port, ssl=tls), is_ok)
 
 
 def tcp_greets(host: str, port: int, *, greeting: bytes) -> Probe:
-    """A probe that is satisfied when the server at a port sends `greeting` first, as NATS does with INFO."""
+    """A probe that succeeds if the server sends `greeting` first, as NATS does with INFO."""
 
     async def greets(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> bool:
         return await reader.readexactly(len(greeting)) == greeting
@@ -40,12 +39,12 @@ def tcp_greets(host: str, port: int, *, greeting: bytes) -> Probe:
 
 
 def tcp_accepts(host: str, port: int) -> Probe:
-    """A probe that is satisfied when a server accepts connections at a port."""
+    """A probe that succeeds if a server accepts connections at a port."""
     return _asked(lambda: asyncio.open_connection(host, port), _nothing)
 
 
 def unix_accepts(path: Path) -> Probe:
-    """A probe that is satisfied when a server accepts connections on a unix socket."""
+    """A probe that succeeds if a server accepts connections on a unix socket."""
     return _asked(lambda: asyncio.open_unix_connection(path), _nothing)
 
 
@@ -56,16 +55,19 @@ async def _nothing(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> bool:
 def _asked(
     connect: Callable[[], Awaitable[_Streams]], ask: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
 ) -> Probe:
-    """A probe that connects, asks, and hangs up; whatever goes wrong on the way is a no."""
+    """A probe that connects, asks and disconnects; it fails if any of that fails."""
+
+    async def answer() -> bool:
+        reader, writer = await connect()
+        try:
+            return await ask(reader, writer)
+        finally:
+            writer.transport.abort()
 
     async def probe() -> bool:
-        with suppress(OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                reader, writer = await connect()
-                try:
-                    return await ask(reader, writer)
-                finally:
-                    writer.transport.abort()
-        return False
+        try:
+            return await asyncio.wait_for(answer(), _TIMEOUT_SECONDS)
+        except (OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
+            return False
 
     return probe

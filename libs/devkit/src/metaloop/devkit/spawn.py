@@ -1,4 +1,4 @@
-"""Starts child processes that the kernel ends with us, and ends them together with what they started."""
+"""Starts child processes that the kernel kills when this process ends, and kills them together with their descendants."""
 
 import asyncio
 import os
@@ -13,17 +13,17 @@ import psutil
 
 from metaloop.devkit.errors import DevkitError
 
-_TETHER = Path(__file__).with_name("tether.py")
+_WRAPPER = Path(__file__).with_name("pdeathsig.py")
 
 
 async def spawn(argv: Sequence[str], *, folder: Path, log: Path, env: Mapping[str, str] | None = None) -> asyncio.subprocess.Process:
-    """A running child in our process group, working in `folder`, its output added to `log`; it does not outlive us."""
-    # The kernel ties a child to the *thread* that forked it: from any other than the main thread it would die too early.
+    """A child process in our process group that does not outlive us; it works in `folder`, and appends its output to `log`."""
+    # The kernel ties a child to the *thread* that forked it: one forked by another thread would die when that thread ends.
     if threading.current_thread() is not threading.main_thread():
         raise DevkitError(f"{argv[0]} can only be started from the main thread")
     with log.open("ab") as output:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(_TETHER), str(os.getpid())),
+            *(sys.executable, "-I", "-S", str(_WRAPPER), str(os.getpid())),
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
@@ -34,7 +34,7 @@ async def spawn(argv: Sequence[str], *, folder: Path, log: Path, env: Mapping[st
 
 
 async def kill_tree(process: asyncio.subprocess.Process) -> None:
-    """End a child and every process below it with SIGKILL: for tools that start others, as compilers do."""
+    """Kill a child process with all its descendants, for tools that start others, as compilers do."""
     if process.returncode is not None:
         return
     for member in _tree_of(process.pid):
@@ -43,14 +43,14 @@ async def kill_tree(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
+def exit_text(code: int) -> str:
+    """An exit code in words: `exit code 1`, `signal SIGKILL`."""
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
 def _tree_of(pid: int) -> list[psutil.Process]:
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
-
-
-def exit_text(code: int) -> str:
-    """How a process ended, in words."""
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

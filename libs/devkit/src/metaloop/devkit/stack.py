@@ -1,11 +1,11 @@
-"""The three services as processes of their own, run against any cluster and any NATS server."""
+"""The three services as processes, run against any cluster and any NATS server."""
 
 import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from metaloop.devkit import probes
@@ -14,24 +14,40 @@ from metaloop.devkit.processes import Daemon, Program, group
 from metaloop.devkit.workdir import private_folder
 
 _PREFIX = "METALOOP_"
-# A service drains within this time by itself; the whole of us has 10 s to end.
+# A service drains within this time; `metaloop up` as a whole has 10 s to end.
 _STOP_SECONDS = 8.0
 _START_SECONDS = 180.0
 _BYTECODE = "PYTHONPYCACHEPREFIX"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """Which services to run, and how."""
+
+    kubeconfig: Path
+    nats_url: str
+    reconcilers: int = 2
+    """How many reconcilers run."""
+    watchers: Sequence[Mapping[str, str]] = ({},)
+    """The settings of each watcher alone, as `{"SHARD": "1/2"}`."""
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings of all services, by their names without the prefix, as `{"LOG_LEVEL": "debug"}`."""
+    port_base: int | None = None
+    """The first watcher's port; the hookgateway, the reconcilers and the other watchers have the ports after it. None: free ports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One running service: its process, and where it answers probes and shows its metrics."""
+    """One running service: its process, and where it serves probes and metrics."""
 
     daemon: Daemon
     url: str
     debug_url: str = ""
-    """Where a watcher shows its debug views, to this machine alone; empty for the others."""
+    """Where a watcher serves its debug views, to this machine alone; empty for the other services."""
 
     @property
     def name(self) -> str:
-        """`watcher`, `hookgateway`, or `reconciler-0` and so on."""
+        """`watcher`, `hookgateway`, `reconciler-0` and so on."""
         return self.daemon.name
 
     @property
@@ -41,7 +57,7 @@ class Service:
 
     @property
     def log(self) -> Path:
-        """The file that holds its log."""
+        """Its log file."""
         return self.daemon.log
 
     @property
@@ -50,7 +66,7 @@ class Service:
         return self.daemon.pid
 
     def cpu_seconds(self) -> float:
-        """CPU time of its present life."""
+        """CPU time of its current process."""
         return self.daemon.cpu_seconds()
 
     def rss_bytes(self) -> int:
@@ -66,103 +82,98 @@ class Service:
         await self.daemon.stop()
 
     async def start(self) -> None:
-        """Start it again, until it serves."""
+        """Start it again; returns when it is ready."""
         await self.daemon.start()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The running services, each by its name."""
+    """The running services."""
 
     watchers: tuple[Service, ...]
-    """Each of another share, or standing by for another."""
+    """Watchers of different shards, or standbys of one another."""
     hookgateway: Service
     reconcilers: tuple[Service, ...]
 
     @property
     def watcher(self) -> Service:
-        """The first watcher, mostly the only one."""
+        """The first watcher, often the only one."""
         return self.watchers[0]
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """All services, in the order in which they take their ports."""
+        """All services, in the order of their ports."""
         return (self.watcher, self.hookgateway, *self.reconcilers, *self.watchers[1:])
 
     @staticmethod
     @asynccontextmanager
-    async def start(  # noqa: PLR0913 - keywords that each caller names
-        *,
-        kubeconfig: Path,
-        nats_url: str,
-        workdir: Path,
-        reconcilers: int = 2,
-        watchers: Sequence[Mapping[str, str]] = ({},),
-        settings: Mapping[str, str] | None = None,
-        port_base: int | None = None,
-    ) -> AsyncIterator["Stack"]:
-        """All services serving, for as long as the block lasts.
-
-        `settings` are service settings by their names without prefix, for all services (`{"LOG_LEVEL": "debug"}`), and `watchers` those of one
-        watcher each (`{"SHARD": "1/2"}`). From `port_base` on, the first watcher has the first port, hookgateway the next, then the
-        reconcilers and the other watchers; else ports are free-picked.
-        """
-        workers = [f"reconciler-{index}" for index in range(reconcilers)]
-        told = {f"watcher-{index}" if index else "watcher": each for index, each in enumerate(watchers)}
-        names = ("watcher", "hookgateway", *workers, *tuple(told)[1:])
-        numbers = free_ports(len(names)) if port_base is None else range(port_base, port_base + len(names))
-        ports = dict(zip(names, numbers, strict=True))
-        views = dict(zip(told, free_ports(len(told)), strict=True))
-        meeting_points = _meeting_points(kubeconfig, nats_url=nats_url, gateway_url=_url(ports["hookgateway"]))
-        environment = {**meeting_points, **(settings or {})}
+    async def start(options: StackOptions, workdir: Path) -> AsyncIterator["Stack"]:
+        """All services, ready, for as long as the block lasts; their logs are in `workdir`."""
         folder = private_folder(workdir, "services")
+        processes = _processes(options)
         async with group() as daemons:
-            programs = [
-                _program(
-                    name,
-                    folder,
-                    settings={**environment, **told.get(name, {}), "PORT": str(port), "DEBUG_PORT": str(views.get(name, 0))},
-                )
-                for name, port in ports.items()
-            ]
-            started = await daemons.start_all(programs)
-            watcher, hookgateway, *others = (
-                Service(
-                    daemon=daemon,
-                    url=_url(ports[daemon.name]),
-                    debug_url=f"{_url(views[daemon.name])}/debug" if daemon.name in views else "",
-                )
-                for daemon in started
-            )
-            yield Stack(watchers=(watcher, *others[reconcilers:]), hookgateway=hookgateway, reconcilers=tuple(others[:reconcilers]))
+            started = await daemons.start_all([process.program(folder) for process in processes])
+            watcher, hookgateway, *others = (process.service(daemon) for process, daemon in zip(processes, started, strict=True))
+            reconcilers, watchers = others[: options.reconcilers], others[options.reconcilers :]
+            yield Stack(watchers=(watcher, *watchers), hookgateway=hookgateway, reconcilers=tuple(reconcilers))
 
 
-def _meeting_points(kubeconfig: Path, *, nats_url: str, gateway_url: str) -> dict[str, str]:
-    """The settings by which the services find the cluster and each other, and nobody else them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    """How one service is run."""
+
+    name: str
+    port: int
+    settings: Mapping[str, str]
+    debug_port: int = 0
+    """0 for services without debug views."""
+
+    def program(self, folder: Path) -> Program:
+        """The program to start."""
+        settings = {**self.settings, "PORT": str(self.port), "DEBUG_PORT": str(self.debug_port)}
+        return Program(
+            name=self.name,
+            argv=(sys.executable, "-m", f"metaloop.{self.name.partition('-')[0]}"),
+            env={**_keeping_bytecode(os.environ), **{_PREFIX + key: value for key, value in settings.items()}},
+            ready=probes.http_ok(f"{_url(self.port)}/readyz"),
+            folder=folder,
+            start_seconds=_START_SECONDS,
+            stop_seconds=_STOP_SECONDS,
+        )
+
+    def service(self, daemon: Daemon) -> Service:
+        """The service that the started program provides."""
+        debug_url = f"{_url(self.debug_port)}/debug" if self.debug_port else ""
+        return Service(daemon=daemon, url=_url(self.port), debug_url=debug_url)
+
+
+def _processes(options: StackOptions) -> list[_Process]:
+    """The first watcher, the hookgateway, the reconcilers, the other watchers: in the order of their ports."""
+    own = {f"watcher-{index}" if index else "watcher": settings for index, settings in enumerate(options.watchers)}
+    debug_ports = dict(zip(own, free_ports(len(own)), strict=True))
+    names = ("watcher", "hookgateway", *(f"reconciler-{index}" for index in range(options.reconcilers)), *[*own][1:])
+    base = options.port_base
+    ports = free_ports(len(names)) if base is None else range(base, base + len(names))
+    shared = {**_connections(options, gateway_url=_url(ports[1])), **options.settings}
+    return [
+        _Process(name=name, port=port, settings={**shared, **own.get(name, {})}, debug_port=debug_ports.get(name, 0))
+        for name, port in zip(names, ports, strict=True)
+    ]
+
+
+def _connections(options: StackOptions, *, gateway_url: str) -> dict[str, str]:
+    """The settings by which the services find the cluster and one another, and keep others out."""
     return {
         "HOST": LOOPBACK,
-        "KUBECONFIG": str(kubeconfig.absolute()),
-        "NATS_URL": nats_url,
+        "KUBECONFIG": str(options.kubeconfig.absolute()),
+        "NATS_URL": options.nats_url,
         "GATEWAY_URL": gateway_url,
         "GATEWAY_TOKEN": secrets.token_urlsafe(24),
     }
 
 
-def _program(name: str, folder: Path, *, settings: Mapping[str, str]) -> Program:
-    environment = {_PREFIX + key: value for key, value in settings.items()}
-    return Program(
-        name=name,
-        argv=(sys.executable, "-m", f"metaloop.{name.partition('-')[0]}"),
-        env={**_keeping_bytecode(os.environ), **environment},
-        ready=probes.http_ok(f"{_url(int(settings['PORT']))}/readyz"),
-        folder=folder,
-        start_seconds=_START_SECONDS,
-        stop_seconds=_STOP_SECONDS,
-    )
-
-
 def _keeping_bytecode(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which Python keeps what it compiled, as an image does: else each start of a service costs a second of CPU more."""
+    """An environment in which Python caches its bytecode, as in an image: without it, each start of a service costs another second of CPU."""
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "metaloop" / "bytecode"
     return {_BYTECODE: str(cache), **environ, "PYTHONDONTWRITEBYTECODE": ""}
 

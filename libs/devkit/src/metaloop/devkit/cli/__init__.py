@@ -1,4 +1,4 @@
-"""The `metaloop` command: what a user runs, and what outside suites rely on."""
+"""The `metaloop` command."""
 
 from metaloop.devkit.cli.app import main
 

@@ -1,4 +1,4 @@
-"""All commands and their options; each is a few lines that hand over to the code that does it."""
+"""The commands of `metaloop` and their options; each calls the code that does the work."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -31,7 +31,7 @@ class ApplyStrategy(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """The least level that services log."""
+    """The lowest level that the services log."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -69,7 +69,7 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
         typer.Option(help="The cluster to serve. Without it, a control plane is started for this run.", exists=True, dir_okay=False),
     ] = None,
     reconcilers: Annotated[int, typer.Option(help="How many reconcilers share the work.", min=1)] = 2,
-    watchers: Annotated[int, typer.Option(help="How many watchers stand by for one another: one leads, by a Lease.", min=1)] = 1,
+    watchers: Annotated[int, typer.Option(help="How many watchers run. One leads, by a Lease; the others are standbys.", min=1)] = 1,
     target_label_selector: Annotated[
         str,
         typer.Option(
@@ -77,26 +77,29 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
         ),
     ] = "",
     discovery_interval: Annotated[
-        float, typer.Option(help="How often to look for new kinds of resources.", parser=_duration, metavar="DURATION")
+        float, typer.Option(help="How often the watchers look for new kinds of resources.", parser=_duration, metavar="DURATION")
     ] = "30s",  # pyright: ignore[reportArgumentType] - parsed like the user's text
     apply_strategy: Annotated[ApplyStrategy, typer.Option(help="How children are written.")] = ApplyStrategy.DYNAMIC_APPLY,
-    install_crds: Annotated[bool, typer.Option(help="Install the CRDs of Metaloop's kinds, or bring them up to date.")] = True,
+    install_crds: Annotated[bool, typer.Option(help="Create or update the CRDs of Metaloop's kinds.")] = True,
     ready_file: Annotated[
-        Path | None, typer.Option(help="Made when everything is serving, gone when it stops: JSON with KUBECONFIG and each service's URL.")
+        Path | None,
+        typer.Option(
+            help="A file to write when everything is ready, and to remove at the end: JSON with KUBECONFIG and the services' URLs."
+        ),
     ] = None,
     metrics_port_base: Annotated[
         int | None,
         typer.Option(
-            help="First of the services' ports (probes and metrics): watcher, hookgateway, reconcilers, other watchers. Free ones are picked without it.",
+            help="First of the services' ports (probes and metrics): watcher, hookgateway, reconcilers, other watchers. Without it, free ports are picked.",
             min=1,
             max=65000,
         ),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="The least level that the services log.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The lowest level that the services log.")] = LogLevel.INFO,
 ) -> None:
     """Run NATS and the three services against a cluster, until Ctrl-C.
 
-    Prints the one line "metaloop: ready" on stdout when controllers that are created from then on will be served; all else goes to stderr.
+    Prints the line "metaloop: ready" on stdout when controllers are served; everything else goes to stderr.
     """
     options = UpOptions(
         kubeconfig=kubeconfig,
@@ -121,7 +124,7 @@ def cluster_command() -> None:
 
 @app.command()
 def assets() -> None:
-    """Make sure that the control-plane programs are there; the last line printed is their folder.
+    """Find or fetch the control-plane programs, and print their folder as the last line.
 
     They come from $KUBEBUILDER_ASSETS, the cache in your home folder, the official releases, or a build of the pinned Go modules.
     """
@@ -139,7 +142,7 @@ def demo(
     name: Annotated[str, typer.Argument(help="The example whose story is told.")] = "hello",
     *,
     example: Annotated[Path | None, typer.Option(help="The folder of the example, if it is not examples/NAME.", file_okay=False)] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the examples, and what their stories are about.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the examples and what they show.")] = False,
 ) -> None:
     """Tell an example's story on a real cluster: hello's is of parents that converge, and of a reconciler that is killed."""
     if list_:
@@ -152,21 +155,21 @@ def demo(
 
 @app.command("plan")
 def plan_command(  # noqa: PLR0913 - one argument for each option of the command line
-    target: Annotated[str, typer.Argument(help="KIND/NAME of a parent; or a controller, with the parent's NAMESPACE/NAME after it.")],
-    parent: Annotated[str, typer.Argument(help="The parent of that controller: NAMESPACE/NAME, or NAME where it has no namespace.")] = "",
+    target: Annotated[str, typer.Argument(help="KIND/NAME of a parent; or KIND/NAME of a controller, followed by the parent.")],
+    parent: Annotated[
+        str, typer.Argument(help="The parent, if TARGET is a controller: NAMESPACE/NAME, or NAME for a cluster-scoped parent.")
+    ] = "",
     *,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace of KIND/NAME.")] = "default",
-    controller: Annotated[str, typer.Option(help="Which controller, where KIND/NAME is a parent of several.")] = "",
-    kubeconfig: Annotated[str, typer.Option(help="The cluster; $KUBECONFIG or ~/.kube/config without it.")] = "",
-    gateway_url: Annotated[str, typer.Option(help="A running hook gateway to call the hooks through; without it, one is started.")] = "",
-    gateway_token: Annotated[
-        str, typer.Option(help="The token that this gateway wants to see.", envvar="METALOOP_GATEWAY_TOKEN", show_envvar=True)
-    ] = "",
-    apply_strategy: Annotated[ApplyStrategy, typer.Option(help="As the reconcilers are told.")] = ApplyStrategy.DYNAMIC_APPLY,
-    field_manager: Annotated[str, typer.Option(help="As the reconcilers are told.")] = "metacontroller",
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TEXT,
+    controller: Annotated[str, typer.Option(help="Which controller, if KIND/NAME is a parent of several.")] = "",
+    kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
+    gateway_url: Annotated[str, typer.Option(help="A running hook gateway that calls the hooks. Without it, one is started.")] = "",
+    gateway_token: Annotated[str, typer.Option(help="The token of that gateway.", envvar="METALOOP_GATEWAY_TOKEN", show_envvar=True)] = "",
+    apply_strategy: Annotated[ApplyStrategy, typer.Option(help="The same as the reconcilers' setting.")] = ApplyStrategy.DYNAMIC_APPLY,
+    field_manager: Annotated[str, typer.Option(help="The same as the reconcilers' setting.")] = "metacontroller",
+    output: Annotated[Output, typer.Option("--output", "-o", help="The format of the plan.")] = Output.TEXT,
 ) -> None:
-    """Print what a sync would do to a live parent, with the reason and the difference of each write. The hooks are asked; nothing is written."""
+    """Print what a sync of a live parent would write, and why, with a diff of each write. The hooks are called; nothing is written."""
     options = PlanOptions(
         target=target,
         parent=parent,
@@ -183,15 +186,15 @@ def plan_command(  # noqa: PLR0913 - one argument for each option of the command
 
 @app.command("release-finalizers")
 def release_command(
-    controller: Annotated[str, typer.Argument(help="The controller that is gone: CompositeController/NAME or DecoratorController/NAME.")],
+    controller: Annotated[str, typer.Argument(help="The deleted controller: CompositeController/NAME or DecoratorController/NAME.")],
     *,
-    kubeconfig: Annotated[str, typer.Option(help="The cluster; $KUBECONFIG or ~/.kube/config without it.")] = "",
+    kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
     resource: Annotated[
-        str, typer.Option(help="Look only at these objects: a plural, with its group or without. All kinds otherwise.")
+        str, typer.Option(help="Only objects of this resource, as `things` or `things.example.com`. Default: all kinds.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print which objects have it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the objects that have the finalizer.")] = False,
 ) -> None:
-    """Take the finalizer of a controller that is gone off all objects that still have it, so that they can be deleted."""
+    """Remove the finalizer of a deleted controller from all objects that still have it, so that they can be deleted."""
     run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run))
 
 

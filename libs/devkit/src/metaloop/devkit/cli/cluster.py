@@ -1,4 +1,4 @@
-"""A control plane for a developer: its programs, and the thing itself."""
+"""`metaloop cluster` and `metaloop assets`: a control plane for a developer, and its programs."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +14,7 @@ from metaloop.devkit.workdir import run_folder
 
 
 async def serve() -> None:
-    """Run a control plane until we are told to stop."""
+    """Run a control plane until a signal to stop."""
     with run_folder() as folder:
         async with own_control_plane(folder) as plane:
             typer.echo(f"export KUBECONFIG={plane.kubeconfig_path}")
@@ -22,13 +22,13 @@ async def serve() -> None:
 
 
 async def print_assets() -> None:
-    """Make sure that the programs are there, and print their folder."""
+    """Find or fetch the programs, and print their folder."""
     typer.echo(str(await ensure()))
 
 
 @asynccontextmanager
 async def own_control_plane(folder: Path) -> AsyncIterator[ControlPlane]:
-    """A control plane for as long as the block lasts, with its programs fetched first if need be."""
+    """A control plane for as long as the block lasts; its programs are fetched first if they are missing."""
     programs = await ensure()
     async with AsyncExitStack() as stack:
         with console.progress("starting a control plane: etcd, kube-apiserver, kube-controller-manager") as progress:

@@ -1,4 +1,4 @@
-"""`metaloop plan`: what a sync would do to a live parent, of which nothing is done."""
+"""`metaloop plan`: what a sync of a live parent would write."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -39,7 +39,7 @@ class PlanOptions:
 
 
 async def plan(options: PlanOptions) -> None:
-    """Print what a sync of one parent would do."""
+    """Print what a sync of one parent would write."""
     configure_logging("plan", level="error", form="console")
     async with KubeClient.connect(options.kubeconfig) as kube, _gateway(options) as gateway:
         subject = await _subject(kube, options)

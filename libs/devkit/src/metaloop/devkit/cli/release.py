@@ -1,4 +1,4 @@
-"""`metaloop release-finalizers`: frees the parents that a deleted controller left behind."""
+"""`metaloop release-finalizers`: removes the finalizer of a deleted controller from its parents."""
 
 from collections.abc import Iterable
 
@@ -12,14 +12,14 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit import console
 from metaloop.devkit.dryrun.controllers import controller_named, installed, served_by
-from metaloop.devkit.errors import ControllerLives, DevkitError
+from metaloop.devkit.errors import ControllerExists, DevkitError
 
 _NOT_FOUND = 404
 _NOT_ALLOWED = 405
 
 
 async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: bool) -> None:
-    """Take the finalizer of a controller that is gone off all objects that have it, and print which they were."""
+    """Remove the finalizer of a deleted controller from all objects that have it, and print these objects; raises ControllerExists."""
     kind, name = controller_named(controller)
     if not kind:
         raise DevkitError(f"{controller} should be CompositeController/{name} or DecoratorController/{name}")
@@ -27,14 +27,14 @@ async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: b
     async with KubeClient.connect(kubeconfig) as kube:
         alive = [each for each in await installed(kube, kind=kind, name=name) if not unstructured.is_deleting(each)]
         if alive and not dry_run:
-            raise ControllerLives(f"{kind} {name} is there: while it has a finalize hook, it puts its finalizer back at once")
+            raise ControllerExists(f"{kind} {name} still exists: while it has a finalize hook, it would add its finalizer again")
         resources = _chosen((await served_by(kube)).values(), resource)
         released = sum([await _release_all(kube, each, finalizer, dry_run=dry_run) for each in resources])
     console.message(f"{released} objects {'have' if dry_run else 'had'} the finalizer {finalizer}")
 
 
 def _chosen(resources: Iterable[ResourceInfo], word: str) -> list[ResourceInfo]:
-    """The resources to look through: those that `word` names, `things` or `things.example.com`; all for an empty one. Each in one version."""
+    """The resources that `word` names, as `things` or `things.example.com`; all if it is empty. One version of each."""
     chosen: dict[tuple[str, str], ResourceInfo] = {}
     for info in resources:
         if word in {"", info.resource, f"{info.resource}.{info.group}"}:
@@ -44,19 +44,19 @@ def _chosen(resources: Iterable[ResourceInfo], word: str) -> list[ResourceInfo]:
 
 async def _release_all(kube: KubeClient, info: ResourceInfo, finalizer: str, *, dry_run: bool) -> int:
     released = 0
-    while found := await _bearers(kube, info, finalizer):
-        for obj in found:
-            if dry_run or await finalizers.release(kube, info, obj, finalizer):
-                released += 1
-                space = unstructured.namespace(obj)
-                typer.echo(f"{info.resource} {space}/{unstructured.name(obj)}" if space else f"{info.resource} {unstructured.name(obj)}")
+    while found := await _holders(kube, info, finalizer):
+        freed = [obj for obj in found if dry_run or await finalizers.release(kube, info, obj, finalizer)]
+        for obj in freed:
+            space = unstructured.namespace(obj)
+            typer.echo(f"{info.resource} {space}/{unstructured.name(obj)}" if space else f"{info.resource} {unstructured.name(obj)}")
+        released += len(freed)
         if dry_run:
             break
     return released
 
 
-async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
-    """The objects that have the finalizer; none of what can't be listed, as reviews can't, or may not be."""
+async def _holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
+    """The objects that have the finalizer; none of a resource that can't be listed, as reviews, or that we may not list."""
     try:
         return await finalizers.bearers(kube, info, finalizer)
     except Refused as error:

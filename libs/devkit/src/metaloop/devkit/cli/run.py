@@ -1,4 +1,4 @@
-"""Runs a command's work until it ends or somebody tells us to stop."""
+"""Runs the work of a command until it ends or a signal stops it."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(work: Coroutine[None, None, None]) -> None:
-    """Do the work. A signal to stop is a good end, once everything is cleaned up; a failure is one message and exit code 1."""
+    """Do the work. A signal to stop ends it with exit code 0 after the cleanup; a failure prints one message and ends with exit code 1."""
     try:
         asyncio.run(_until_signalled(work))
     except (DevkitError, MetaloopError) as failure:
@@ -22,7 +22,7 @@ def run(work: Coroutine[None, None, None]) -> None:
 
 
 async def forever() -> None:
-    """Never return: for work that goes on until somebody stops it."""
+    """Never return: for work that goes on until a signal stops it."""
     await asyncio.Event().wait()
 
 
@@ -32,8 +32,8 @@ async def _until_signalled(work: Coroutine[None, None, None]) -> None:
     signalled = asyncio.Event()
 
     def stop(number: int, _: object) -> None:
-        # Once only, and for good: a second Ctrl-C must not cut the cleaning up short. Hence no handlers of the loop: they
-        # would be gone with it, a moment before we are.
+        # From now on signals are ignored, so that a second Ctrl-C does not interrupt the cleanup. These are no handlers of the
+        # event loop, since those would end with the loop, a moment before the process does.
         for each in _STOP_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         console.message(f"{signal.Signals(number).name}: stopping")

@@ -1,4 +1,4 @@
-"""`metaloop up`: the whole of Metaloop for one cluster, from nothing to ready to gone."""
+"""`metaloop up`: runs all of Metaloop for one cluster."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from metaloop.devkit import console, install
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.cli.cluster import own_control_plane
 from metaloop.devkit.cli.run import forever
-from metaloop.devkit.stack import Service, Stack
+from metaloop.devkit.stack import Service, Stack, StackOptions
 from metaloop.devkit.workdir import run_folder
 
 
@@ -33,7 +33,7 @@ class UpOptions:
     log_level: str
 
     def settings(self) -> dict[str, str]:
-        """What of it the services are to know."""
+        """The settings of the services."""
         return {
             "TARGET_LABEL_SELECTOR": self.target_label_selector,
             "DISCOVERY_INTERVAL_SECONDS": str(self.discovery_interval_seconds),
@@ -44,7 +44,7 @@ class UpOptions:
 
 
 async def serve(options: UpOptions) -> None:
-    """Serve a cluster until we are told to stop."""
+    """Serve a cluster until a signal to stop."""
     if options.ready_file:
         options.ready_file.unlink(missing_ok=True)
     with run_folder() as folder:
@@ -56,7 +56,7 @@ async def serve(options: UpOptions) -> None:
 
 @asynccontextmanager
 async def _cluster(options: UpOptions, folder: Path) -> AsyncIterator[Path]:
-    """The kubeconfig of the cluster to serve: the user's, or that of a control plane of our own."""
+    """The kubeconfig of the cluster to serve: the user's cluster, or a control plane for this run."""
     if options.kubeconfig:
         yield options.kubeconfig
         return
@@ -71,38 +71,35 @@ async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> As
     async with AsyncExitStack() as parts:
         with console.progress("starting Metaloop: nats-server, watcher, hookgateway, reconcilers") as progress:
             broker = await parts.enter_async_context(Broker.start(folder))
-            services = Stack.start(
+            stack_options = StackOptions(
                 kubeconfig=kubeconfig,
                 nats_url=broker.url,
-                workdir=folder,
                 reconcilers=options.reconcilers,
                 watchers=({},) * options.watchers,
                 settings=options.settings(),
                 port_base=options.metrics_port_base,
             )
-            stack = await parts.enter_async_context(services)
+            stack = await parts.enter_async_context(Stack.start(stack_options, folder))
             progress.done("Metaloop ready")
         _print_addresses(stack)
         yield stack
 
 
 def _print_addresses(stack: Stack) -> None:
-    console.message(f"logs are in {stack.watcher.log.parent}, metrics at")
+    console.message(f"logs are in {stack.watcher.log.parent}; metrics and debug views are at")
     for service in stack.services:
         console.message(f"  {service.metrics_url} ({service.name})")
     for watcher in stack.watchers:
-        console.message(
-            f"what waits and why: {watcher.debug_url}/queue, and leases, cache, interests, controllers beside it ({watcher.name})"
-        )
+        console.message(f"  {watcher.debug_url}/queue (what waits in {watcher.name}, and why)")
 
 
 @contextmanager
 def _ready_file(path: Path | None, *, kubeconfig: Path, stack: Stack) -> Iterator[None]:
-    """The file is there, whole, for as long as the block lasts."""
+    """The file exists, complete, for as long as the block lasts."""
     if path is None:
         yield
         return
-    services = {service.name: _whereabouts(service) for service in stack.services}
+    services = {service.name: _address(service) for service in stack.services}
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps({"kubeconfig": str(kubeconfig.absolute()), "services": services}, indent=2) + "\n")
     draft.replace(path)
@@ -112,6 +109,6 @@ def _ready_file(path: Path | None, *, kubeconfig: Path, stack: Stack) -> Iterato
         path.unlink(missing_ok=True)
 
 
-def _whereabouts(service: Service) -> dict[str, int | str]:
+def _address(service: Service) -> dict[str, int | str]:
     found: dict[str, int | str] = {"pid": service.pid, "url": service.url}
     return {**found, "debug_url": service.debug_url} if service.debug_url else found

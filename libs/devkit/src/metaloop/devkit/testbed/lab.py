@@ -14,7 +14,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.manifests import crds
-from metaloop.devkit.stack import Service, Stack
+from metaloop.devkit.stack import Service, Stack, StackOptions
 from metaloop.devkit.testbed.audit import AuditLog
 from metaloop.devkit.testbed.cluster import CRDS, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
@@ -58,14 +58,14 @@ class Ground:
         nats_url: str = "",
     ) -> AsyncIterator[Stack]:
         """The services, serving for as long as the block lasts; `kubeconfig` and `nats_url` are other ways there than the straight ones."""
-        async with Stack.start(
+        options = StackOptions(
             kubeconfig=kubeconfig or self.plane.kubeconfig_path,
             nats_url=nats_url or self.broker.url,
-            workdir=self.workdir,
             reconcilers=reconcilers,
             watchers=watchers,
-            settings=settings,
-        ) as stack:
+            settings=settings or {},
+        )
+        async with Stack.start(options, self.workdir) as stack:
             yield stack
 
 
