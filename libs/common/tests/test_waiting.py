@@ -1,13 +1,13 @@
-"""Waiting for an event, and in a line."""
+"""Waiting for an event, and in a queue for a slot."""
 
 import asyncio
 
 import pytest
 
-from metaloop.common.waiting import Line, is_set_within
+from metaloop.common.waiting import WaiterQueue, is_set_within
 
 
-async def test_an_event_that_is_set_in_time_is_not_waited_for_longer():
+async def test_event_that_is_set_in_time_ends_the_wait():
     event = asyncio.Event()
     asyncio.get_running_loop().call_soon(event.set)
 
@@ -15,64 +15,64 @@ async def test_an_event_that_is_set_in_time_is_not_waited_for_longer():
         assert await is_set_within(event, 1000)
 
 
-async def test_an_event_that_is_not_set_is_waited_for_so_long():
+async def test_event_that_is_not_set_is_waited_for_until_the_deadline():
     assert not await is_set_within(asyncio.Event(), 0.01)
 
 
-class Waiting:
-    """Tasks in a line, by name, and in which order they have a place."""
+class Waiters:
+    """Tasks in a queue, by name, and the order in which they got their slots."""
 
     def __init__(self) -> None:
-        self.line = Line()
-        self.placed: list[str] = []
-        self.returned = 0
+        self.queue = WaiterQueue()
+        self.granted: list[str] = []
+        self.unused = 0
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def comes(self, name: str, *, is_first: bool = False) -> None:
-        self.tasks[name] = asyncio.create_task(self._waits(name, is_first=is_first))
+    async def add(self, name: str, *, at_front: bool = False) -> None:
+        self.tasks[name] = asyncio.create_task(self._wait(name, at_front=at_front))
         await asyncio.sleep(0)
 
-    async def _waits(self, name: str, *, is_first: bool) -> None:
-        await self.line.place(returned=self._take_back, is_first=is_first)
-        self.placed.append(name)
+    async def _wait(self, name: str, *, at_front: bool) -> None:
+        await self.queue.wait(on_unused=self._count_unused, at_front=at_front)
+        self.granted.append(name)
 
-    def _take_back(self) -> None:
-        self.returned += 1
+    def _count_unused(self) -> None:
+        self.unused += 1
 
 
-async def test_places_are_given_in_the_order_in_which_they_were_waited_for():
-    waiting = Waiting()
+async def test_slots_are_granted_in_the_order_of_the_queue():
+    waiters = Waiters()
     for name in "abc":
-        await waiting.comes(name)
-    await waiting.comes("first", is_first=True)
+        await waiters.add(name)
+    await waiters.add("front", at_front=True)
 
-    given = [waiting.line.give() for _ in range(5)]
+    woken = [waiters.queue.wake_next() for _ in range(5)]
     await asyncio.sleep(0)
 
-    assert given == [True, True, True, True, False]
-    assert waiting.placed == ["first", "a", "b", "c"]
+    assert woken == [True, True, True, True, False]
+    assert waiters.granted == ["front", "a", "b", "c"]
 
 
-async def test_who_waits_no_more_is_passed_over():
-    waiting = Waiting()
+async def test_cancelled_waiter_is_skipped():
+    waiters = Waiters()
     for name in "ab":
-        await waiting.comes(name)
-    waiting.tasks["a"].cancel()
+        await waiters.add(name)
+    waiters.tasks["a"].cancel()
     await asyncio.sleep(0)
 
-    assert waiting.line.give()
+    assert waiters.queue.wake_next()
     await asyncio.sleep(0)
 
-    assert (waiting.placed, waiting.returned) == (["b"], 0)
+    assert (waiters.granted, waiters.unused) == (["b"], 0)
 
 
-async def test_a_place_that_was_given_to_who_is_cancelled_in_the_same_moment_is_returned():
-    waiting = Waiting()
-    await waiting.comes("a")
+async def test_slot_of_a_waiter_that_is_cancelled_as_it_wakes_is_reported_unused():
+    waiters = Waiters()
+    await waiters.add("a")
 
-    waiting.line.give()
-    waiting.tasks["a"].cancel()
+    waiters.queue.wake_next()
+    waiters.tasks["a"].cancel()
     with pytest.raises(asyncio.CancelledError):
-        await waiting.tasks["a"]
+        await waiters.tasks["a"]
 
-    assert (waiting.placed, waiting.returned) == ([], 1)
+    assert (waiters.granted, waiters.unused) == ([], 1)

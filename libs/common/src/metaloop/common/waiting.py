@@ -1,4 +1,4 @@
-"""What tasks wait for: an event, but not for ever; a place that others give."""
+"""Two ways for a task to wait: for an event with a deadline, and in a queue for a slot that others hand out."""
 
 import asyncio
 from collections import deque
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Whether the event is set, at once or before so many seconds are over."""
+    """Wait for the event for so many seconds at most; returns whether it is set."""
     try:
         async with asyncio.timeout(seconds):
             return await event.wait()
@@ -14,35 +14,37 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
         return False
 
 
-class Line:
-    """Those who wait for a place, first come, first served. How many places there are is for those to know who give them."""
+class WaiterQueue:
+    """Tasks that wait for a slot, first in, first out. The owner of the queue counts the slots, and grants them with `wake_next`."""
 
     def __init__(self) -> None:
-        """Nobody waits."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiters)
 
-    async def place(self, *, returned: Callable[[], None], is_first: bool = False) -> None:
-        """Return when a place was given, to who `is_first` before all others. One that came too late, since we were cancelled, is `returned`."""
-        place = asyncio.get_running_loop().create_future()
-        if is_first:
-            self._waiting.appendleft(place)
+    async def wait(self, *, on_unused: Callable[[], None], at_front: bool = False) -> None:
+        """Return when a slot was granted; with `at_front`, before all others that wait.
+
+        When the task is cancelled just after its slot was granted, `on_unused` is called: the slot must go to somebody else.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        if at_front:
+            self._waiters.appendleft(waiter)
         else:
-            self._waiting.append(place)
+            self._waiters.append(waiter)
         try:
-            await place
+            await waiter
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                returned()
+            if waiter.done() and not waiter.cancelled():
+                on_unused()
             raise
 
-    def give(self) -> bool:
-        """Give a place to the next who still waits for one; whether there was anybody."""
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+    def wake_next(self) -> bool:
+        """Grant a slot to the first task that still waits; returns whether there was one."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return True
         return False

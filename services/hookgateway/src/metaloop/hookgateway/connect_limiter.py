@@ -5,7 +5,7 @@ from math import inf, isinf
 from time import monotonic
 
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.common.waiting import Line
+from metaloop.common.waiting import WaiterQueue
 from metaloop.hookgateway.core.concurrency_limit import ConcurrencyLimit
 from metaloop.hookgateway.core.endpoint import Endpoint
 
@@ -18,7 +18,7 @@ class ConnectLimiter:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._limit = ConcurrencyLimit()
-        self._waiting = Line()
+        self._waiters = WaiterQueue()
 
     @property
     def is_limited(self) -> bool:
@@ -27,10 +27,10 @@ class ConnectLimiter:
 
     async def acquire(self) -> bool:
         """Wait until another call may be sent. `release` must follow. Returns whether the caller had to wait."""
-        if self._limit.has_room and not self._waiting:
+        if self._limit.has_room and not self._waiters:
             self._limit.pending += 1
             return False
-        await self._waiting.place(returned=partial(self.release, was_accepted=False))
+        await self._waiters.wait(on_unused=partial(self.release, was_accepted=False))
         return True
 
     def release(self, *, was_accepted: bool) -> None:
@@ -38,7 +38,7 @@ class ConnectLimiter:
         if was_accepted:
             self._limit.accepted(now=monotonic())
         self._limit.pending -= 1
-        while self._limit.has_room and self._waiting.give():
+        while self._limit.has_room and self._waiters.wake_next():
             self._limit.pending += 1
 
     def should_back_off(self, *, pending_since: float) -> bool:

@@ -9,7 +9,7 @@ A request that was turned away keeps its place while it waits before it is sent 
 
 from typing import Final
 
-from metaloop.common.waiting import Line
+from metaloop.common.waiting import WaiterQueue
 
 LEAST: Final = 2.0
 _ROUNDS: Final = 4.0
@@ -23,7 +23,7 @@ class Pace:
         self._most = float(most)
         self._bound = float(most)
         self._out = 0
-        self._waiting = Line()
+        self._waiters = WaiterQueue()
 
     @property
     def bound(self) -> int:
@@ -32,10 +32,10 @@ class Pace:
 
     async def enter(self, *, again: bool = False) -> None:
         """Return when there is a place, which is left by `leave`; who was turned away comes first."""
-        if self._out < self.bound and not self._waiting:
+        if self._out < self.bound and not self._waiters:
             self._out += 1
             return
-        await self._waiting.place(returned=self.leave, is_first=again)
+        await self._waiters.wait(on_unused=self.leave, at_front=again)
 
     def taken(self) -> None:
         """The server did what was asked."""
@@ -49,5 +49,5 @@ class Pace:
     def leave(self) -> None:
         """A place is free."""
         self._out -= 1
-        while self._out < self.bound and self._waiting.give():
+        while self._out < self.bound and self._waiters.wake_next():
             self._out += 1
