@@ -13,7 +13,7 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.body import object_of
 from metaloop.common.kube.credentials import Credentials
 from metaloop.common.kube.errors import Invalid, TooManyRequests
-from metaloop.common.kube.pace import Pace
+from metaloop.common.kube.request_limiter import RequestLimiter
 from metaloop.common.kube.transport import JSON, Request, Transport
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import name as name_of
@@ -41,9 +41,9 @@ def _nobody_cares() -> None:
 class KubeClient:
     """One API server. Every method raises what kube/errors.py lists; only what a caller has to expect is named again."""
 
-    def __init__(self, transport: Transport, *, pace: Pace | None = None) -> None:
+    def __init__(self, transport: Transport, *, limiter: RequestLimiter) -> None:
         self._transport = transport
-        self._pace = pace or Pace(most=CONNECTIONS)
+        self._limiter = limiter
 
     @staticmethod
     @asynccontextmanager
@@ -56,7 +56,7 @@ class KubeClient:
         """
         credentials = await Credentials.read(kubeconfig)
         async with Transport.connect(credentials, timeout_seconds=timeout_seconds) as transport:
-            yield KubeClient(transport, pace=Pace(most=connections))
+            yield KubeClient(transport, limiter=RequestLimiter(maximum=connections))
 
     async def request(  # noqa: PLR0913 - one request has so many parts
         self,
@@ -74,12 +74,12 @@ class KubeClient:
         """
         request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
         for tried in range(_TRIES):
-            await self._pace.enter(again=tried > 0)
+            await self._limiter.acquire(is_retry=tried > 0)
             try:
                 answer = await self._transport.exchange(request)
-                self._pace.taken()
+                self._limiter.accepted()
             except TooManyRequests as rejected:
-                self._pace.turned_away()
+                self._limiter.rejected()
                 wait_seconds = rejected.retry_after_seconds or _LONGEST_WAIT_SECONDS
                 if wait_seconds > _LONGEST_WAIT_SECONDS or tried == _TRIES - 1:
                     raise
@@ -87,7 +87,7 @@ class KubeClient:
             else:
                 return answer
             finally:
-                self._pace.leave()
+                self._limiter.release()
         raise AssertionError("the last try returns or raises")
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
