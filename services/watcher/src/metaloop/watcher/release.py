@@ -130,7 +130,7 @@ class Releaser:
 
     async def _free(self, info: ResourceInfo, finalizer: str) -> int:
         """How many objects had it and were dealt with: none is left once that is 0."""
-        found = await finalizers.bearers(self._kube, info, finalizer)
+        found = await finalizers.holders(self._kube, info, finalizer)
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def free(obj: JsonObject) -> None:

@@ -1,4 +1,4 @@
-"""Takes a finalizer off every object of a resource that has it."""
+"""Finds the objects of a resource that have a finalizer, and removes it from one."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -16,17 +16,17 @@ _PAGE: Final = "500"
 _LIST_TRIES: Final = 3
 
 
-async def bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
-    """The metadata of all objects of a resource that have a finalizer, as they are now. Raises what KubeClient does."""
+async def holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
+    """The metadata of all objects of a resource that have the finalizer, as they are now. Raises what KubeClient raises."""
     for _ in range(_LIST_TRIES - 1):
         try:
-            return [each async for each in _bearers(kube, info, finalizer)]
+            return [each async for each in _holders(kube, info, finalizer)]
         except Expired:
             continue
-    return [each async for each in _bearers(kube, info, finalizer)]
+    return [each async for each in _holders(kube, info, finalizer)]
 
 
-async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> AsyncIterator[JsonObject]:
+async def _holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> AsyncIterator[JsonObject]:
     params = {"limit": _PAGE}
     while True:
         page = object_of(await kube.request("GET", info.collection_path(), params=params, accept=_METADATA_ONLY))
@@ -41,7 +41,10 @@ async def _bearers(kube: KubeClient, info: ResourceInfo, finalizer: str) -> Asyn
 
 
 async def release(kube: KubeClient, info: ResourceInfo, obj: JsonObject, finalizer: str) -> bool:
-    """Takes a finalizer off one object; whether it was this write that did it. False also where it changed meanwhile: look again."""
+    """Remove the finalizer from one object; returns whether this write did it.
+
+    False also when the object changed in the meantime: read it again then.
+    """
     rest = [each for each in unstructured.finalizers(obj) if each != finalizer]
     metadata: JsonObject = {
         "uid": unstructured.uid(obj),

@@ -58,7 +58,7 @@ async def _release_all(kube: KubeClient, info: ResourceInfo, finalizer: str, *, 
 async def _holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
     """The objects that have the finalizer; none of a resource that can't be listed, as reviews, or that we may not list."""
     try:
-        return await finalizers.bearers(kube, info, finalizer)
+        return await finalizers.holders(kube, info, finalizer)
     except Refused as error:
         if error.status.code not in {_NOT_FOUND, _NOT_ALLOWED}:
             console.message(f"skipped {info.id}: {error}")
