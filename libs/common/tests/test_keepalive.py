@@ -4,15 +4,15 @@ import socket
 
 import pytest
 
-from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
-_PATIENCE = Patience(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=7)
+_KEEP_ALIVE = KeepAlive(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=7)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has it")
 def test_a_peer_that_takes_nothing_any_more_is_given_up_in_time():
     with socket.socket() as connection:
-        keep_alive(connection, _PATIENCE)
+        enable_keep_alive(connection, _KEEP_ALIVE)
 
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7000

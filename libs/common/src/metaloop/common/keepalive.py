@@ -1,26 +1,31 @@
-"""Sockets that notice when the machine at the other end is gone, although neither side has anything to say for a while."""
+"""TCP keep-alive: a connection notices that the machine at the other end is gone, although neither side has anything to send."""
 
 import socket
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long a silent peer is believed to be there: the kernel asks it after `idle_seconds`, and again, and then gives it up."""
+class KeepAlive:
+    """When the kernel gives up a silent peer: it sends the first probe after `idle_seconds`, then one each `interval_seconds`."""
 
     idle_seconds: int
     interval_seconds: int
     probes: int
+    """How many unanswered probes end the connection."""
     unacknowledged_seconds: int = 0
-    """How long the kernel waits for the peer to acknowledge what we sent, which ends before any probe; 0 leaves it to the kernel: a quarter of an hour."""
+    """How long sent data may stay unacknowledged, which ends the connection before any probe. 0 is the kernel's default, a quarter of an hour."""
 
 
-def keep_alive(connection: socket.socket, patience: Patience) -> None:
-    """Have the kernel ask the peer whether it is there; what a listening socket is told so, the connections that it accepts inherit."""
+def enable_keep_alive(connection: socket.socket, keep_alive: KeepAlive) -> None:
+    """Have the kernel probe the peer. Connections that a listening socket accepts inherit its settings."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": patience.idle_seconds, "TCP_KEEPINTVL": patience.interval_seconds, "TCP_KEEPCNT": patience.probes}
+    options = {
+        "TCP_KEEPIDLE": keep_alive.idle_seconds,
+        "TCP_KEEPINTVL": keep_alive.interval_seconds,
+        "TCP_KEEPCNT": keep_alive.probes,
+    }
     for option, value in options.items():
-        if hasattr(socket, option):  # not every system has all of them
+        if hasattr(socket, option):  # not every operating system has all of them
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    if patience.unacknowledged_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience.unacknowledged_seconds)
+    if keep_alive.unacknowledged_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * keep_alive.unacknowledged_seconds)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import uvicorn
 from fastapi import FastAPI
 
-from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 from metaloop.common.settings import Listener
 
 _BACKLOG = 2048
 _CLOSE_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 75
-_CALLERS_PATIENCE = Patience(idle_seconds=2, interval_seconds=1, probes=2)
+_CALLERS_KEEP_ALIVE = KeepAlive(idle_seconds=2, interval_seconds=1, probes=2)
 """Detects within four seconds that a caller's machine is gone. That is before the caller's lease ends, so its work stops before another caller
 asks for the same."""
 
@@ -84,5 +84,5 @@ def _listening(listener: Listener) -> socket.socket:
     """A listening socket. It is bound before anything else happens, so that a port in use ends the service at once."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     listening = socket.create_server((listener.host, listener.port), family=family, backlog=_BACKLOG, reuse_port=listener.reuse_port)
-    keep_alive(listening, _CALLERS_PATIENCE)
+    enable_keep_alive(listening, _CALLERS_KEEP_ALIVE)
     return listening

@@ -10,7 +10,7 @@ from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.tracing import Trace
 
-from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.accept_probe import current_accept_probe
 from metaloop.hookgateway.core.address import AddressPolicy
@@ -19,7 +19,7 @@ from metaloop.hookgateway.steps import Steps, current_steps
 NAMES_LIVE_SECONDS: Final = 2
 """How long a resolved name is used again: long enough for one look-up to serve a burst of connections, short enough to follow a Service."""
 
-WEBHOOKS_PATIENCE: Final = Patience(idle_seconds=5, interval_seconds=2, probes=3, unacknowledged_seconds=5)
+WEBHOOKS_KEEP_ALIVE: Final = KeepAlive(idle_seconds=5, interval_seconds=2, probes=3, unacknowledged_seconds=5)
 """For a webhook whose node vanished while it thought, for idle connections to it, and for a request that nobody is there to take."""
 
 
@@ -76,6 +76,6 @@ def _socket(address_info: tuple[int, int, int, str, tuple[Any, ...]], policy: Ad
     if not policy.permits(str(address[0])):
         raise AddressRefused("the operator's address policy denies it")
     opened = socket.socket(family=family, type=kind, proto=protocol)
-    keep_alive(opened, WEBHOOKS_PATIENCE)
+    enable_keep_alive(opened, WEBHOOKS_KEEP_ALIVE)
     current_accept_probe.get().connecting(opened)
     return opened

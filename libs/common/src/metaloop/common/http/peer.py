@@ -12,12 +12,12 @@ from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
 from metaloop.common.http.connection import Connection, Unheard
-from metaloop.common.keepalive import Patience, keep_alive
+from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
 IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
 """What may be sent once more where a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
 
-_PATIENCE: Final = Patience(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
+_KEEP_ALIVE: Final = KeepAlive(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
 """A machine that vanished is noticed within half a minute, though a call says nothing while a webhook thinks; by who sends it a request, in seconds."""
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
@@ -119,5 +119,5 @@ class Peer:
             raise NoConnection(f"no connection to {self._authority} within {self._connect_seconds:g} s") from late
         except OSError as problem:
             raise NoConnection(f"no connection to {self._authority}: {problem}") from problem
-        keep_alive(transport.get_extra_info("socket"), _PATIENCE)
+        enable_keep_alive(transport.get_extra_info("socket"), _KEEP_ALIVE)
         return connection
