@@ -26,9 +26,9 @@ from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.watchset import instance_of
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.interests import Interests
 from metaloop.watcher.memory import spare_the_cache
 from metaloop.watcher.route import Router
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
@@ -43,7 +43,9 @@ class Half:
         self.events = 0
         self.queue = WorkQueue(Queue(shard="0", epoch="bench", seen=self._has_seen), clock=time.monotonic)
         self.watches = Watches(kube, settings=WatchSettings(), on_change=self._take, on_news=lambda: None)
-        self.router = Router(queue=self.queue, caches=self.watches.caches, interests=Interests(self.watches.caches, served=dict))
+        self.router = Router(
+            queue=self.queue, caches=self.watches.caches, subscriptions=RelatedSubscriptions(self.watches.caches, served=dict)
+        )
 
     def start(self) -> None:
         """Route events to a controller of all parents."""

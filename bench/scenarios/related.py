@@ -1,4 +1,4 @@
-"""Very many related objects, and very many parents that follow a few of them by name: what it costs to find whom a change concerns."""
+"""Very many related objects, and very many parents subscribed to a few of them by name: what it costs to find the subscribers of a change."""
 
 import time
 
@@ -6,16 +6,16 @@ from bench import figures
 from bench.figures import Figure
 from bench.rig import NAMESPACE
 from bench.scenarios.scale import Scale
-from metaloop.common.interest import InNamespace, Interest
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.related_query import InNamespace, RelatedQuery
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.record import Record, record_of
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.interests import Interests
 from metaloop.watcher.route import Router
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.workqueue import WorkQueue
 
 _CONTROLLER = ControllerId("CompositeController", "bench")
@@ -28,19 +28,19 @@ async def run(scale: Scale) -> list[Figure]:
     objects, parents = scale.of(10_000), scale.of(1_000)
     caches: dict[ResourceId, ResourceCache] = {CONFIG_MAPS.id: _cache(objects)}
     served: dict[ResourceId, ResourceInfo] = {CONFIG_MAPS.id: CONFIG_MAPS}
-    interests = Interests(caches, served=lambda: served)
+    subscriptions = RelatedSubscriptions(caches, served=lambda: served)
     queue = WorkQueue(Queue(shard="0", epoch="bench", seen=lambda _: True), clock=time.monotonic)
-    router = Router(queue=queue, caches=caches, interests=interests)
+    router = Router(queue=queue, caches=caches, subscriptions=subscriptions)
     began = time.process_time()
     for number in range(parents):
         names = frozenset(f"c{(number * _NAMES_PER_PARENT + index) % objects}" for index in range(_NAMES_PER_PARENT))
-        interests.follow(_key(number), "f", [Interest(resource=CONFIG_MAPS.id, where=InNamespace(NAMESPACE), names=names)])
+        subscriptions.subscribe(_key(number), "f", [RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace(NAMESPACE), names=names)])
     told = time.process_time() - began
     seconds = _route_all(router, caches[CONFIG_MAPS.id], objects)
     return [
         scale.judge(figures.RELATED_EVENT, 1_000 * seconds / objects),
         Figure(name="parents marked by them", value=queue.core.waiting),
-        Figure(name="CPU of telling a parent's interests, and of answering", value=1_000 * told / parents, unit="ms"),
+        Figure(name="CPU of telling a parent's queries, and of answering", value=1_000 * told / parents, unit="ms"),
     ]
 
 

@@ -255,4 +255,4 @@ async def _stopped(story: Story, resource: ResourceInfo) -> None:
 
 
 async def _follows(story: Story, parent: str) -> bool:
-    return any(f"{story.name}/{parent}" in str(each["key"]) for each in await story.lab.view("interests"))
+    return any(f"{story.name}/{parent}" in str(each["key"]) for each in await story.lab.view("subscriptions"))

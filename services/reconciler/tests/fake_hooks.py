@@ -8,9 +8,9 @@ from orjson import Fragment
 
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import LeaseLost
-from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.observation import Related
+from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.hooks.answer import sync_answer
 from metaloop.reconciler.core.hooks.customize import interests_in
 from metaloop.reconciler.core.hooks.request import Asked, customize_request, sync_request
@@ -42,7 +42,7 @@ class FakeHooks:
         bodies = [answer if isinstance(answer, bytes) else dumps(answer) for answer in answers]
         return [sync_answer(body, is_strict=False, keys=keys) for body in bodies]
 
-    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
+    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[RelatedQuery, ...]:
         """What the rules ask to follow."""
         request = loads(customize_request(observed, controller=Fragment(dumps(observed.controller.raw))))
         self.customized.append(request)

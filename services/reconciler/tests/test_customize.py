@@ -5,11 +5,11 @@ from dataclasses import replace
 from syncing import Sync
 from worlds import CONFIG_MAPS, a_controller, config_map, stored
 
-from metaloop.common.interest import InNamespace, Interest
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import ObservedGroup, Related
+from metaloop.common.related_query import InNamespace, RelatedQuery
 
 SECRETS = ResourceId("v1", "secrets")
 RULES: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "names": ["shared"]}]}
@@ -34,7 +34,7 @@ async def test_related_objects_are_followed_and_shown():
     await sync.run()
 
     [request] = sync.follower.told
-    assert request.interests == (Interest(resource=CONFIG_MAPS.id, where=InNamespace("default"), names=frozenset({"shared"})),)
+    assert request.queries == (RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace("default"), names=frozenset({"shared"})),)
     assert sync.hooks.requests[0]["related"] == {"ConfigMap.v1": {"shared": SHARED}}
 
 

@@ -106,7 +106,7 @@ async def watcher_of(kube: KubeClient, heard: Heard, **settings: object) -> Asyn
     """A watcher that supervises, ready."""
     watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard)  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
-        watcher.supervisor.take_over()
+        watcher.supervisor.begin_term()
         task = group.create_task(watcher.supervisor.run())
         await eventually(lambda: watcher.supervisor.problem() == "")
         yield watcher

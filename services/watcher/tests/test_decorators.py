@@ -69,7 +69,7 @@ class Decorating:
         await self.cluster.patch(CONFIG_MAPS, self._namespace, name, {"metadata": {"annotations": {"scene": value}}})
 
     def parents(self) -> int:
-        return self.scene.watcher.router.standings[self.id].parents
+        return self.scene.watcher.router.stats[self.id].parents
 
     def marks(self) -> dict[str, str]:
         return {e.key.name: e.mark.reason for e in self.scene.watcher.queue.core.entries() if e.mark and e.key.controller == self.id}

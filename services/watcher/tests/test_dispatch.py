@@ -273,8 +273,8 @@ async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(
     async with dispatching(bus) as queue:
         key = mark(queue)
         granted = await worker.granted(await worker.next())
-        ours = RelatedRequest(key=key, lease=granted.lease, fingerprint="f", interests=[])
-        former = RelatedRequest(key=key, lease="epoch-0", fingerprint="f", interests=[])
+        ours = RelatedRequest(key=key, lease=granted.lease, fingerprint="f", queries=[])
+        former = RelatedRequest(key=key, lease="epoch-0", fingerprint="f", queries=[])
 
         assert (await ask_related(worker.bus, SHARD, ours)).fingerprint == "f"
         with pytest.raises(Unavailable):

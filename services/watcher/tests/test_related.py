@@ -1,15 +1,15 @@
-"""Related objects before a real API server: they are watched for as long as somebody follows them, and each change finds who follows it."""
+"""Related objects before a real API server: their watches last as long as somebody is subscribed, and each change marks its subscribers."""
 
 import pytest
 
 from metaloop.common.bus.messages import RelatedRequest
-from metaloop.common.interest import InNamespace, InNamespacesWith, Interest
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector
 from metaloop.common.observation import CachedObservation, CachedRelated
+from metaloop.common.related_query import InNamespace, InNamespacesWith, RelatedQuery
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_parent
@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 
 
-async def test_a_related_object_marks_who_follows_it_from_the_moment_that_it_is_followed(scene: Scene):
+async def test_a_related_object_marks_its_subscribers_from_the_subscription_on(scene: Scene):
     await _served_parent(scene)
-    assert _follow(scene, _one_secret(scene)).waiting == [SECRETS]
+    assert _subscribe(scene, _one_secret(scene)).waiting == [SECRETS]
 
     await scene.marked("p", "its related resources can be watched now")
     assert _shown(scene) == []
@@ -36,33 +36,33 @@ async def test_a_related_object_marks_who_follows_it_from_the_moment_that_it_is_
     assert _shown(scene) == ["mine"]
 
 
-async def test_a_resource_that_nobody_follows_any_more_is_watched_no_longer(kube: KubeClient, cluster: Cluster, namespace: str):
+async def test_a_resource_without_subscribers_is_no_longer_watched(kube: KubeClient, cluster: Cluster, namespace: str):
     heard = Heard()
     async with watcher_of(kube, heard, related_grace_seconds=0.2) as watcher:
         scene = Scene(watcher, heard, cluster, namespace)
         await _served_parent(scene)
-        _follow(scene, _one_secret(scene))
+        _subscribe(scene, _one_secret(scene))
         await eventually(lambda: scene.watcher.watches.is_synced(SECRETS.id))
 
-        _follow(scene)
+        _subscribe(scene)
 
         await eventually(lambda: SECRETS.id not in scene.watcher.watches.caches)
         await cluster.delete(COMPOSITES, "", scene.name)
 
 
-async def test_a_parent_that_is_deleted_follows_nothing(scene: Scene):
+async def test_a_deleted_parent_has_no_subscriptions(scene: Scene):
     await _served_parent(scene)
-    _follow(scene, _one_secret(scene))
+    _subscribe(scene, _one_secret(scene))
 
     await scene.cluster.delete(scene.parents, scene.namespace, "p")
 
-    await eventually(lambda: scene.watcher.router.interests.resources == set())
+    await eventually(lambda: scene.watcher.router.subscriptions.resources == set())
 
 
 async def test_a_related_kind_that_does_not_exist_yet_is_told_and_heals_by_itself(scene: Scene):
     await _served_parent(scene)
     later = parent_resource(f"{scene.parents.resource}later")
-    assert _follow(scene, Interest(resource=later.id)).unknown == [later.id]
+    assert _subscribe(scene, RelatedQuery(resource=later.id)).unknown == [later.id]
     await scene.told(f"waiting for {later.id}")
 
     await install_parent(scene.cluster, later)
@@ -71,18 +71,18 @@ async def test_a_related_kind_that_does_not_exist_yet_is_told_and_heals_by_itsel
     assert _shown(scene) == []
 
 
-async def test_a_related_kind_that_goes_away_marks_who_follows_it_and_is_found_again_when_it_is_back(scene: Scene):
+async def test_a_related_kind_that_goes_away_and_comes_back_marks_its_subscribers(scene: Scene):
     await _served_parent(scene)
     coming = parent_resource(f"{scene.parents.resource}coming")
     await install_parent(scene.cluster, coming)
     await eventually(lambda: coming.id in scene.watcher.served.resources)
-    _follow(scene, Interest(resource=coming.id))
+    _subscribe(scene, RelatedQuery(resource=coming.id))
     await scene.marked("p", "its related resources can be watched now")
     scene.forget_marks()
 
     await scene.cluster.delete(CRDS, "", f"{coming.resource}.{coming.group}")
     await scene.marked("p", f"related {coming.id} is not watched any more")
-    assert _follow(scene, Interest(resource=coming.id)).unknown == [coming.id]
+    assert _subscribe(scene, RelatedQuery(resource=coming.id)).unknown == [coming.id]
     scene.forget_marks()
     await install_parent(scene.cluster, coming)
     await scene.marked("p", "its related resources can be watched now")
@@ -95,7 +95,7 @@ async def test_a_label_of_a_namespace_brings_what_is_in_it_within_reach(scene: S
     await _served_parent(scene)
     await _create_secret(scene, "mine")
     mine = InNamespacesWith(Selector((Requirement("scene", "In", (scene.name,)),)))
-    waiting = _follow(scene, Interest(resource=SECRETS.id, where=mine)).waiting
+    waiting = _subscribe(scene, RelatedQuery(resource=SECRETS.id, where=mine)).waiting
     assert {each.id for each in waiting} == {SECRETS.id, NAMESPACES.id}
     await scene.marked("p", "its related resources can be watched now")
     assert _shown(scene) == []
@@ -119,12 +119,12 @@ async def _create_secret(scene: Scene, name: str) -> None:
     await scene.cluster.create(SECRETS, manifest, namespace=scene.namespace)
 
 
-def _one_secret(scene: Scene) -> Interest:
-    return Interest(resource=SECRETS.id, where=InNamespace(scene.namespace), names=frozenset({"mine"}))
+def _one_secret(scene: Scene) -> RelatedQuery:
+    return RelatedQuery(resource=SECRETS.id, where=InNamespace(scene.namespace), names=frozenset({"mine"}))
 
 
-def _follow(scene: Scene, *interests: Interest) -> CachedRelated:
-    return scene.watcher.router.follow(RelatedRequest(key=scene.key(), lease="", fingerprint="f", interests=interests))
+def _subscribe(scene: Scene, *queries: RelatedQuery) -> CachedRelated:
+    return scene.watcher.router.subscribe(RelatedRequest(key=scene.key(), lease="", fingerprint="f", queries=queries))
 
 
 def _shown(scene: Scene) -> list[str]:

@@ -16,8 +16,8 @@ from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.watchset import Waiting, instance_of
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.interests import Interests
 from metaloop.watcher.route import Router
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.workqueue import WorkQueue
 
 from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record
@@ -41,7 +41,7 @@ class World:
         self.caches = {info.id: ResourceCache(info) for info in (parents, CONFIGMAPS, REVISIONS)}
         self.queue = WorkQueue(Queue(shard="0", epoch="e", seen=lambda _: True), clock=FakeClock())
         served = {id_: cache.resource for id_, cache in self.caches.items()}
-        self.router = Router(queue=self.queue, caches=self.caches, interests=Interests(self.caches, served=lambda: served))
+        self.router = Router(queue=self.queue, caches=self.caches, subscriptions=RelatedSubscriptions(self.caches, served=lambda: served))
         found = instance_of(rolling(method), served)
         assert isinstance(found, Instance)
         self.router.controllers[found.controller.id] = b"{}"

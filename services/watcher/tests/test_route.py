@@ -6,19 +6,19 @@ import pytest
 
 from metaloop.common.api.hook import Hook
 from metaloop.common.faults import Fault
-from metaloop.common.interest import Interest
 from metaloop.common.job import JobKey
 from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import CachedObservation, Gone
+from metaloop.common.related_query import RelatedQuery
 from metaloop.common.report import SyncReport, Write
 from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.interests import Interests
 from metaloop.watcher.route import Router
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.workqueue import WorkQueue
 
 from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record, served
@@ -35,8 +35,8 @@ class World:
         self.parents = parents
         self.caches = {parents.id: ResourceCache(parents), CONFIGMAPS.id: ResourceCache(CONFIGMAPS)}
         self.queue = WorkQueue(Queue(shard="0", epoch="e", seen=lambda _: True), clock=FakeClock())
-        self.interests = Interests(self.caches, served=lambda: {id_: cache.resource for id_, cache in self.caches.items()})
-        self.router = Router(queue=self.queue, caches=self.caches, interests=self.interests)
+        self.subscriptions = RelatedSubscriptions(self.caches, served=lambda: {id_: cache.resource for id_, cache in self.caches.items()})
+        self.router = Router(queue=self.queue, caches=self.caches, subscriptions=self.subscriptions)
 
     def see(self, resource: ResourceInfo, seen: Record) -> None:
         change = self.caches[resource.id].put(seen)
@@ -228,7 +228,7 @@ def test_a_write_to_a_resource_that_nobody_watches_is_not_waited_for(world: Worl
 
 def test_parents_are_counted_as_they_come_and_go(world: World):
     instance = world.start(match={"served": "yes"})
-    standing = world.router.standings[instance.controller.id]
+    standing = world.router.stats[instance.controller.id]
     assert standing.parents == 0
 
     world.see(HELLOS, record("p", version=2, labels={"served": "yes"}))
@@ -244,31 +244,31 @@ def test_parents_are_counted_as_they_come_and_go(world: World):
 def test_a_failing_parent_counts_until_it_is_well_again_or_gone(world: World):
     instance = world.start()
     for name in ("p", "q"):
-        world.router.hear(SyncReport(key=world.key(name), lease="", result="retry", fault=Fault.TIMED_OUT))
+        world.router.record_report(SyncReport(key=world.key(name), lease="", result="retry", fault=Fault.TIMED_OUT))
 
-    world.router.hear(SyncReport(key=world.key("p"), lease="", result="done"))
+    world.router.record_report(SyncReport(key=world.key("p"), lease="", result="done"))
     world.lose(HELLOS, record("q"))
 
-    assert world.router.standings[instance.controller.id].failing == {}
+    assert world.router.stats[instance.controller.id].failing == {}
 
 
 def test_a_controller_that_changes_still_has_its_failing_parents(world: World):
     instance = world.start()
-    world.router.hear(SyncReport(key=world.key("p"), lease="", result="retry", fault=Fault.TIMED_OUT))
+    world.router.record_report(SyncReport(key=world.key("p"), lease="", result="retry", fault=Fault.TIMED_OUT))
 
     world.start(generate_selector=True)
 
-    assert list(world.router.standings[instance.controller.id].failing) == [world.key("p")]
+    assert list(world.router.stats[instance.controller.id].failing) == [world.key("p")]
 
 
-def test_what_parents_follow_is_kept_over_an_edit_unless_nobody_is_asked_any_more(world: World):
+def test_subscriptions_outlast_an_edit_that_keeps_the_customize_hook(world: World):
     world.see(HELLOS, record("p", spec=WEB))
     curious = replace(controller(), hooks=replace(controller().hooks, customize=CUSTOMIZE))
     world.router.start(served(curious, HELLOS, CONFIGMAPS), reason="started")
-    world.interests.follow(world.key("p"), "f", [Interest(resource=CONFIGMAPS.id)])
+    world.subscriptions.subscribe(world.key("p"), "f", [RelatedQuery(resource=CONFIGMAPS.id)])
 
     world.router.start(served(curious, HELLOS, CONFIGMAPS), reason="changed")
-    assert world.interests.observe(world.key("p")) is not None
+    assert world.subscriptions.observe(world.key("p")) is not None
     world.start()
 
-    assert world.interests.observe(world.key("p")) is None
+    assert world.subscriptions.observe(world.key("p")) is None

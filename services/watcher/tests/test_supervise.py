@@ -155,7 +155,7 @@ async def test_a_version_that_is_added_to_a_crd_starts_who_waits_for_it(scene: S
     await eventually(lambda: scene.running is not None, within_seconds=5)
 
 
-async def test_parents_without_status_subresource_are_told_by_name_and_served_once_they_have_one(scene: Scene):
+async def test_a_parent_resource_without_status_is_reported_until_it_has_one(scene: Scene):
     without = parent_resource(scene.parents.resource, has_status=False)
     await install_parent(scene.cluster, without)
     await scene.install()
@@ -336,7 +336,7 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
     proxy.refusals["/"] = 503
     watcher = Watcher(WatcherSettings(discovery_interval_seconds=30), kube, Heard())
     async with asyncio.TaskGroup() as group:
-        watcher.supervisor.take_over()
+        watcher.supervisor.begin_term()
         task = group.create_task(watcher.supervisor.run())
         await eventually(lambda: len(proxy.asked) > 4)
         assert "not listed yet" in watcher.supervisor.problem()
@@ -350,7 +350,7 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
 async def test_who_leads_no_more_stops_a_controller_without_a_word(scene: Scene):
     leads = True
     await scene.install_served()
-    scene.watcher.supervisor.take_over(leads=lambda: leads)
+    scene.watcher.supervisor.begin_term(leads=lambda: leads)
     told = scene.heard.of(scene.name)
 
     leads = False
@@ -362,7 +362,9 @@ async def test_who_leads_no_more_stops_a_controller_without_a_word(scene: Scene)
 
 async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     watcher = scene.watcher
-    views = Views(queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients)
+    views = Views(
+        queue=watcher.queue, watches=watcher.watches, subscriptions=watcher.router.subscriptions, health=watcher.supervisor.health
+    )
     await scene.install_served()
     await scene.create_parent("p")
     await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")

@@ -9,8 +9,8 @@ from metaloop.common.report import Write
 from metaloop.common.testing.builders import SHARD, job_key, sync_report
 from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.core.entry import Entry, Lease, Mark
+from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.priority import MarkClass
 from metaloop.watcher.core.workqueue import Queue
 
 KEY = job_key()

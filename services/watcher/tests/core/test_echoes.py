@@ -5,7 +5,7 @@ import pytest
 from metaloop.common.report import Write
 from metaloop.common.testing.builders import PARENTS, job_key
 from metaloop.watcher.core.entry import Mark
-from metaloop.watcher.core.priority import MarkClass
+from metaloop.watcher.core.fair_queue import MarkClass
 
 from .queues import KEY, QueueInHand
 
@@ -69,7 +69,7 @@ def test_a_change_by_somebody_else_is_none(hand: QueueInHand):
 
 
 @pytest.mark.parametrize("versions", [(6, 7), (7, 8)])
-def test_a_change_by_somebody_else_is_not_hidden_by_an_echo_that_is_faster_than_its_report(hand: QueueInHand, versions: tuple[int, ...]):
+def test_a_foreign_change_is_not_hidden_by_an_echo_faster_than_its_report(hand: QueueInHand, versions: tuple[int, ...]):
     lease = hand.leased()
     for version in versions:
         parent_came_to(hand, version)

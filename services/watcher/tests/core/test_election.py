@@ -33,7 +33,7 @@ def test_a_lease_that_is_not_there_may_be_taken():
     assert candidate.bid(at=AT).transitions == 0
 
 
-def test_anothers_lease_may_be_taken_when_it_was_not_renewed_for_as_long_as_it_lasts():
+def test_a_lease_may_be_taken_once_it_was_not_renewed_for_its_duration():
     candidate = election()
     candidate.see(held_by("other"), now=100)
     candidate.see(held_by("other"), now=110)
@@ -101,7 +101,7 @@ def test_a_leader_stops_counting_on_its_lease_before_anybody_else_may_begin():
 
 
 @pytest.mark.parametrize("lease_seconds", [SHORTEST_SECONDS, 4, 5, 6, 15, 600])
-def test_who_asked_a_leader_with_its_last_word_listens_no_more_when_another_may_begin(lease_seconds: int):
+def test_a_leaders_last_answer_is_no_longer_awaited_when_another_may_begin(lease_seconds: int):
     leader, other = (election(name, lease_seconds=lease_seconds) for name in ("me", "other"))
     other.see(replace(held_by("me"), duration_seconds=lease_seconds), now=100)
     leader.won(held_by("me"), sent=100, now=100)

@@ -161,7 +161,7 @@ def test_a_decorated_object_is_selected_by_labels_and_annotations(labels: dict[s
     assert is_concerned(selects, change(PODS, None, record("p", labels=labels, annotations=annotations))) is expected
 
 
-def test_an_object_that_is_decorated_no_longer_is_served_until_our_finalizer_is_gone():
+def test_a_formerly_decorated_object_is_served_until_our_finalizer_is_gone():
     selects = decorating(annotationSelector={"matchAnnotations": {"tag": "yes"}})
     ours = record("p", finalizers=["metacontroller.io/decoratorcontroller-tags"])
 
@@ -169,7 +169,7 @@ def test_an_object_that_is_decorated_no_longer_is_served_until_our_finalizer_is_
     assert not is_concerned(selects, change(PODS, ours, record("p", version=2)))
 
 
-def test_an_object_that_comes_to_be_selected_is_news_though_status_changes_are_ignored():
+def test_a_newly_selected_object_is_news_even_if_status_changes_are_ignored():
     selects = decorating(labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}, ignoreStatusChanges=True)
 
     assert is_concerned(selects, change(PODS, record("p", generation=1), record("p", version=2, generation=1, labels={"app": ""})))

@@ -5,7 +5,7 @@ import pytest
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.testing.builders import controller_id, job_key, write
 from metaloop.watcher.core.entry import Lease, Purpose, Stage
-from metaloop.watcher.core.priority import MarkClass
+from metaloop.watcher.core.fair_queue import MarkClass
 
 from .queues import KEY, LIMITS, QueueInHand
 
@@ -107,7 +107,7 @@ def test_a_lease_whose_time_is_over_yields_to_a_claim_at_once(hand: QueueInHand)
     assert isinstance(hand.claim(worker="alive"), Lease)
 
 
-def test_a_worker_that_claims_what_it_holds_gets_it_when_the_cache_had_time_to_see_what_it_may_have_written(hand: QueueInHand):
+def test_a_repeated_claim_by_the_holder_is_granted_after_its_writes_could_be_seen(hand: QueueInHand):
     """Either our reply didn't reach it, or its report didn't reach us."""
     first = hand.leased(worker="worker")
 
@@ -501,7 +501,7 @@ def all_leased(hand: QueueInHand) -> int:
     return leased
 
 
-def test_one_controller_leaves_places_to_others_however_many_of_its_keys_wait(hand: QueueInHand):
+def test_one_controller_leaves_room_to_others_whatever_its_backlog(hand: QueueInHand):
     """Its hook may hang: then each of its jobs keeps a worker's place until the time-out."""
     hand.queue.window.tell("worker", 16, now=hand.clock())
     for number in range(1000):

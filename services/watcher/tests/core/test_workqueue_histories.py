@@ -10,7 +10,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.report import Write
 from metaloop.common.testing.builders import controller_id, job_key, write
 from metaloop.watcher.core.entry import Lease, Offer, Purpose, Stage
-from metaloop.watcher.core.priority import MarkClass
+from metaloop.watcher.core.fair_queue import MarkClass
 
 from .queues import LIMITS, QueueInHand
 
@@ -192,9 +192,9 @@ class QueueAmongFailures(RuleBasedStateMachine):
             assert (entry.offer is not None) == (entry.stage is Stage.QUEUED)
             assert entry.stage is not Stage.IDLE or entry.mark is None
             assert entry.mark is not None or entry.stage in (Stage.IDLE, Stage.LEASED)
-        for lane in {entry.lane for entry in entries}:
-            in_flight = sum(entry.lane is lane and entry.stage in (Stage.QUEUED, Stage.LEASED) for entry in entries)
-            assert lane.in_flight == in_flight
+        for flow in {entry.flow for entry in entries}:
+            in_flight = sum(entry.flow is flow and entry.stage in (Stage.QUEUED, Stage.LEASED) for entry in entries)
+            assert flow.in_flight == in_flight
 
     def teardown(self):
         """When failures end, every mark is served, and the queue comes to rest."""

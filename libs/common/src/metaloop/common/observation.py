@@ -25,9 +25,9 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
-    """The related objects that a parent's interests select: one group for each resource that they name, the empty ones too.
+    """The related objects that a parent's queries select: one group for each resource that they name, the empty ones too.
 
-    `fingerprint` is what the reconciler told with the interests: of what they were made. `waiting` are resources whose watch has not synced yet, `unknown`
+    `fingerprint` is what the reconciler sent with the queries: what they were made from. `waiting` are resources whose watch has not synced yet, `unknown`
     those that the API server doesn't serve: while there are any, the groups are not the whole.
     """
 
@@ -50,7 +50,7 @@ class Observation:
     children: Sequence[ObservedGroup]
     revisions: Sequence[JsonObject] = ()
     related: Related | None = None
-    """What the interests that the watcher remembers select; None where it remembers none."""
+    """What the queries that the parent is subscribed to select; None where it has no subscription."""
     part: str = ""
     """The part of the parent's work that was claimed; empty for the parent itself."""
 

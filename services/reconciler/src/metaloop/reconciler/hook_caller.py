@@ -13,8 +13,8 @@ from metaloop.common.api.kinds import parse_controller
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call
 from metaloop.common.http.peer import Peer, header_lines
-from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject, dumps
+from metaloop.common.related_query import RelatedQuery
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.hooks.answer import sync_answer
 from metaloop.reconciler.core.hooks.customize import interests_in
@@ -55,7 +55,7 @@ class HookCaller:
         answers = await self._answered(callee, bodies, observed, slot=slot)
         return [sync_answer(body, is_strict=callee.hook.strict, keys=callee.asked.keys) for body in answers]
 
-    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[Interest, ...]:
+    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[RelatedQuery, ...]:
         """What the customize hook asks to follow; the slot is lent meanwhile."""
         callee = self._callees.of(observed.controller.raw)["customize"]
         request = customize_request(observed, controller=callee.asked.controller)

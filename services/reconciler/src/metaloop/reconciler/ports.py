@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from metaloop.common.bus.messages import RelatedRequest
-from metaloop.common.interest import Interest
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Related
+from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.model import Answer, Observed, Shown
 from metaloop.reconciler.core.rollout.revisions import Revision
 
@@ -56,7 +56,7 @@ class Hooks(Protocol):
         """What the sync hook, or the finalize hook at its time, answers for each of a parent's revisions, asked at once; the slot is lent meanwhile."""
         ...
 
-    async def interests(self, observed: Observed, *, slot: "Slot") -> tuple[Interest, ...]:
+    async def interests(self, observed: Observed, *, slot: "Slot") -> tuple[RelatedQuery, ...]:
         """What the customize hook asks to follow; the slot is lent meanwhile."""
         ...
 

@@ -197,7 +197,7 @@ class Syncer:
         fingerprint, related = fingerprint_of(observed), observed.related
         if related is None or related.fingerprint != fingerprint:
             interests = await self.hooks.interests(observed, slot=turn.slot)
-            request = RelatedRequest(key=key_of(granted.observation), lease=granted.lease, fingerprint=fingerprint, interests=interests)
+            request = RelatedRequest(key=key_of(granted.observation), lease=granted.lease, fingerprint=fingerprint, queries=interests)
             related = await self._followed(request, granted.shard, bound_to=bound_to(observed, hook.version))
         return shown_of(related)
 
@@ -205,9 +205,9 @@ class Syncer:
         """What is selected by rules that may stand. Others, and those that can't be judged yet, the next sync has to ask for again."""
         related = await self.follower.related(shard, request)
         try:
-            refuse_out_of_reach(request.interests, known_in(related), bound_to=bound_to)
+            refuse_out_of_reach(request.queries, known_in(related), bound_to=bound_to)
         except InvalidAnswer:
-            await self.follower.related(shard, replace(request, fingerprint="", interests=()))
+            await self.follower.related(shard, replace(request, fingerprint="", queries=()))
             raise
         if related.unknown:
             await self.follower.related(shard, replace(request, fingerprint=""))

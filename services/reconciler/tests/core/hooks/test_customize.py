@@ -7,10 +7,10 @@ from worlds import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, a_parent, group, obs
 
 from metaloop.common.api.hook import HookVersion
 from metaloop.common.errors import InvalidAnswer
-from metaloop.common.interest import ANYWHERE, InNamespace, InNamespacesWith, Interest, Where
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
+from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
 from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, interests_in, refuse_out_of_reach
 from metaloop.reconciler.core.model import Observed
 
@@ -19,7 +19,7 @@ BY_LABEL: JsonObject = {"matchLabels": {"app": "a"}}
 APP = Selector((Requirement("app", "In", ("a",)),))
 
 
-def interests(rule: JsonObject, *, parent: Observed = NAMESPACED, version: HookVersion = "v1") -> tuple[Interest, ...]:
+def interests(rule: JsonObject, *, parent: Observed = NAMESPACED, version: HookVersion = "v1") -> tuple[RelatedQuery, ...]:
     """What one rule asks to follow."""
     answer: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", **rule}]}
     return interests_in(dumps(answer), parent, version=version, is_strict=False)
@@ -51,7 +51,7 @@ FORMS: dict[str, tuple[JsonObject, Where, Where, Selector, frozenset[str]]] = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_each_form_looks_where_its_version_may(form: tuple[JsonObject, Where, Where, Selector, frozenset[str]]):
     rule, in_v1, in_v2, labels, names = form
-    expected = Interest(resource=CONFIG_MAPS.id, labels=labels, names=names)
+    expected = RelatedQuery(resource=CONFIG_MAPS.id, labels=labels, names=names)
 
     assert interests(rule) == (replace(expected, where=in_v1),)
     assert interests(rule, version="v2") == (replace(expected, where=in_v2),)

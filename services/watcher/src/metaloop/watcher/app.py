@@ -19,7 +19,6 @@ from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.report import Write
 from metaloop.common.service import Service
-from metaloop.watcher.awake import Awake
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.connectivity import BrokerConnectivity
 from metaloop.watcher.core.election import Election
@@ -27,15 +26,16 @@ from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.finalizer_releaser import FinalizerReleaser, ReleaseIntervals
 from metaloop.watcher.handover import OwnershipHandover
-from metaloop.watcher.health import HealthWriter
-from metaloop.watcher.interests import Interests
+from metaloop.watcher.health_writer import HealthWriter
 from metaloop.watcher.leader import Candidate, Leadership, SoleWatcher
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
-from metaloop.watcher.release import Pace, Releaser
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
+from metaloop.watcher.stall_detector import StallDetector
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.supervise import Announcer, Supervisor
 from metaloop.watcher.views import Views, count_cache, count_queue
 from metaloop.watcher.watch import WatchSettings
@@ -58,12 +58,12 @@ class Watcher:
             on_news=self._ring,
         )
         self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, on_change=self._take_served)
-        interests = Interests(self.watches.caches, served=lambda: self.served.resources)
-        self.router = Router(queue=self.queue, caches=self.watches.caches, interests=interests)
+        subscriptions = RelatedSubscriptions(self.watches.caches, served=lambda: self.served.resources)
+        self.router = Router(queue=self.queue, caches=self.watches.caches, subscriptions=subscriptions)
         self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=announcer, settings=settings)
-        interests.on_change = self._ring
+        subscriptions.on_change = self._ring
         self.claims = Claims(self.queue, observe=self.router.observe, is_behind=self._is_behind, lease_seconds=settings.ack_wait_seconds)
-        self.awake = Awake(self.queue.clock)
+        self.stalls = StallDetector(self.queue.clock)
 
     def begin_term(self) -> None:
         """Forget who held what: as a leader, we begin from what the workers tell."""
@@ -87,7 +87,7 @@ class Watcher:
         return queue
 
     def _is_behind(self, key: JobKey) -> bool:
-        return self.awake.is_behind() or any(self.watches.is_behind(resource) for resource in self.router.resources_of(key))
+        return self.stalls.is_behind() or any(self.watches.is_behind(resource) for resource in self.router.resources_of(key))
 
     def _is_silent(self, write: Write) -> bool:
         return not self.watches.has_spoken(write.resource, within_seconds=self._settings.read_your_writes_seconds)
@@ -124,12 +124,12 @@ class LeaderTerm:
         watcher = self._watcher
         watcher.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, patients=watcher.supervisor.patients, clock=watcher.queue.clock, leads=self._leads)
+        health = HealthWriter(self._kube, source=watcher.supervisor.health, clock=watcher.queue.clock, leads=self._leads)
         try:
             async with dispatcher.open() as heard_since, asyncio.TaskGroup() as tasks:
                 if self._settings.leader_election and watcher.queue.core.window.workers:
-                    watcher.awake.distrust(before=heard_since)  # what workers wrote while nobody led, they told nobody
-                watcher.supervisor.take_over(leads=self._leads)
+                    watcher.stalls.assume_stalled(until=heard_since)  # nobody heard what workers wrote while nobody led
+                watcher.supervisor.begin_term(leads=self._leads)
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
                 tasks.create_task(self._handover.run(leads=self._leads), name="handover")
@@ -137,7 +137,7 @@ class LeaderTerm:
                 tasks.create_task(self._releaser().run(), name="release")
         finally:
             self._is_open = False
-            watcher.supervisor.stand_back()
+            watcher.supervisor.end_term()
 
     async def check_open(self) -> None:
         """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
@@ -148,14 +148,14 @@ class LeaderTerm:
         """What is `listed`, and nothing once another watcher may lead: a process that was asleep learns of that before its term is cancelled."""
         return lambda: listed() if self._leads() else ()
 
-    def _releaser(self) -> Releaser:
+    def _releaser(self) -> FinalizerReleaser:
         watcher = self._watcher
-        return Releaser(
+        return FinalizerReleaser(
             self._kube,
             controllers=self._while_leading(watcher.supervisor.installed),
             served=lambda: watcher.served.resources,
-            announce=watcher.supervisor.tell,
-            pace=Pace(lease_seconds=self._settings.ack_wait_seconds),
+            record_event=watcher.supervisor.record_event,
+            intervals=ReleaseIntervals(lease_seconds=self._settings.ack_wait_seconds),
         )
 
     def _dispatcher(self) -> Dispatcher:
@@ -163,8 +163,8 @@ class LeaderTerm:
         stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
         dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
         dispatcher.leads = self._leads
-        dispatcher.on_report = self._watcher.router.hear
-        dispatcher.follow = self._watcher.router.follow
+        dispatcher.on_report = self._watcher.router.record_report
+        dispatcher.follow = self._watcher.router.subscribe
         return dispatcher
 
 
@@ -193,11 +193,11 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         count_cache(watcher.watches)
         spare_the_cache()
         service.run("memory", collect_now_and_then)
-        service.run("awake", watcher.awake.run)
+        service.run("stall detector", watcher.stalls.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
             views = Views(
-                queue=watcher.queue, watches=watcher.watches, interests=watcher.router.interests, patients=watcher.supervisor.patients
+                queue=watcher.queue, watches=watcher.watches, subscriptions=watcher.router.subscriptions, health=watcher.supervisor.health
             )
             service.run("views", partial(views.serve, settings.debug_port))
         service.run("lead", partial(leadership.run, term.run))

@@ -7,7 +7,7 @@ from metaloop.common.objects.selector import Selector
 from metaloop.common.report import Write
 from metaloop.watcher.core.adopters import Pair, equality_of
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.places import Places
+from metaloop.watcher.core.object_index import ObjectIndex
 from metaloop.watcher.core.record import ObjectKey, Record, version_number
 
 _NOTHING: Mapping[ObjectKey, None] = {}
@@ -29,8 +29,8 @@ class ResourceCache:
         """Keys without a controller, by namespace; never an empty dict."""
         self._orphans_by_label: dict[Pair, dict[str, dict[ObjectKey, None]]] = {}
         """The same again by each of their labels, then by namespace; never an empty dict."""
-        self._places: Places | None = None
-        """Made when it is first asked for: most resources are nobody's related objects."""
+        self._index: ObjectIndex | None = None
+        """Built on first use: few resources are queried for related objects."""
         self._unlisted: set[ObjectKey] | None = None
         """While a list is under way: what we hold and it hasn't shown yet."""
 
@@ -86,11 +86,11 @@ class ResourceCache:
                     yield record
 
     @property
-    def places(self) -> Places:
-        """Where its objects are, for those who look for them by name, namespace or label."""
-        if self._places is None:
-            self._places = Places(self.objects.values())
-        return self._places
+    def index(self) -> ObjectIndex:
+        """Its keys by name, namespace and label."""
+        if self._index is None:
+            self._index = ObjectIndex(self.objects.values())
+        return self._index
 
     def has_seen(self, write: Write) -> bool:
         """Whether it is no older than a write.
@@ -121,8 +121,8 @@ class ResourceCache:
         return Change(self.resource, key, old, None)
 
     def _link(self, record: Record) -> None:
-        if self._places is not None:
-            self._places.add(record)
+        if self._index is not None:
+            self._index.add(record)
         if record.owner is not None:
             self._owned.setdefault(record.owner.uid, {})[record.key] = None
             return
@@ -132,8 +132,8 @@ class ResourceCache:
             self._orphans_by_label.setdefault(pair, {}).setdefault(namespace, {})[record.key] = None
 
     def _unlink(self, record: Record) -> None:
-        if self._places is not None:
-            self._places.remove(record)
+        if self._index is not None:
+            self._index.remove(record)
         if record.owner is not None:
             _strike(self._owned, record.owner.uid, record.key)
             return

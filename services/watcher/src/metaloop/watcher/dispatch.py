@@ -43,7 +43,7 @@ def _nobody_asks(_: SyncReport) -> None:
 
 
 def _nothing_is_related(request: RelatedRequest) -> CachedRelated:
-    """The answer where nobody keeps interests."""
+    """The answer where nobody keeps subscriptions."""
     return CachedRelated(fingerprint=request.fingerprint)
 
 

@@ -14,10 +14,10 @@ from metaloop.common.observation import CachedGroup, CachedObservation, CachedRe
 from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.health import Standing
+from metaloop.watcher.core.health import ControllerStats
 from metaloop.watcher.core.instance import Instance, Target, concerned_by_child, concerned_by_parent
 from metaloop.watcher.core.record import ObjectKey, Record
-from metaloop.watcher.interests import Interests
+from metaloop.watcher.subscriptions import RelatedSubscriptions
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 Parents: TypeAlias = tuple[Instance, Target]
@@ -35,13 +35,13 @@ class Router:
     queue: WorkQueue
     caches: Mapping[ResourceId, ResourceCache]
     """By resource; shared with whoever starts and stops watches."""
-    interests: Interests
-    """What parents follow beside their children."""
+    subscriptions: RelatedSubscriptions
+    """The subscriptions of parents to related objects."""
     instances: dict[ControllerId, Instance] = field(default_factory=dict[ControllerId, Instance])
     controllers: dict[ControllerId, bytes] = field(default_factory=dict[ControllerId, bytes])
     """Each controller object as it is now, which may be newer than the spec that its instance serves."""
-    standings: dict[ControllerId, Standing] = field(default_factory=dict[ControllerId, Standing])
-    """How many parents each running instance has, and which of them fail."""
+    stats: dict[ControllerId, ControllerStats] = field(default_factory=dict[ControllerId, ControllerStats])
+    """For each running instance, how many parents it has and which of them fail."""
     on_start: Callable[[ControllerId], None] = _nobody_listens
     """Called before anything of an instance is marked."""
     on_stop: Callable[[ControllerId], None] = _nobody_listens
@@ -53,11 +53,13 @@ class Router:
         """Route events to an instance, in place of an older one of the same controller, and mark all its parents."""
         controller = instance.controller
         self.on_start(controller.id)
-        former = self.standings.get(controller.id, Standing())
-        standing = self.standings[controller.id] = Standing()
+        former = self.stats.get(controller.id, ControllerStats())
+        stats = self.stats[controller.id] = ControllerStats()
         self.instances[controller.id] = instance
         self._index()
-        self.interests.forget_controller(controller.id, unless=lambda key: instance.may_follow and isinstance(self._find(key), Record))
+        self.subscriptions.forget_controller(
+            controller.id, unless=lambda key: instance.has_customize_hook and isinstance(self._find(key), Record)
+        )
         told = loads(self.controllers.get(controller.id, b"{}"))
         self.queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds, max_concurrent=max_concurrent(told))
         for target in instance.targets:
@@ -65,21 +67,21 @@ class Router:
                 if not target.serves(record):
                     continue
                 key = instance.key(target, parent)
-                standing.take_over(key, former)
+                stats.add(key, former)
                 instance.learn_parent(target, parent, record)
                 self.queue.mark(key, MarkClass.RETRY, reason)
 
     def stop(self, controller: ControllerId) -> None:
         """Route nothing to a controller any more."""
         if self.instances.pop(controller, None) is not None:
-            del self.standings[controller]
+            del self.stats[controller]
             self._index()
-            self.interests.forget_controller(controller)
+            self.subscriptions.forget_controller(controller)
             self.queue.forget_controller(controller)
             self.on_stop(controller)
 
-    def bearers(self, controller: ControllerId) -> list[str]:
-        """The parents of a running controller that have its finalizer, by namespace and name, in order."""
+    def finalizer_holders(self, controller: ControllerId) -> list[str]:
+        """The parents of a running controller that hold its finalizer, as `resource namespace/name`, sorted."""
         instance = self.instances.get(controller)
         if instance is None:
             return []
@@ -91,11 +93,11 @@ class Router:
         )
         return sorted(found)
 
-    def hear(self, report: SyncReport) -> None:
-        """A sync of one of our parents ended."""
-        standing = self.standings.get(report.key.controller)
-        if standing is not None:
-            standing.hear(report)
+    def record_report(self, report: SyncReport) -> None:
+        """Count how the sync of a parent ended."""
+        stats = self.stats.get(report.key.controller)
+        if stats is not None:
+            stats.record(report)
 
     def take(self, change: Change) -> None:
         """Mark whom a change concerns."""
@@ -104,17 +106,17 @@ class Router:
         for instance in self._by_child.get(change.resource.id, ()):
             for parent in set(concerned_by_child(instance, change, self._lookup)):
                 self.queue.mark(instance.key(*parent), MarkClass.CHANGED, str(change))
-        for key in self.interests.concerned_by(change):
+        for key in self.subscriptions.concerned_by(change):
             self.queue.mark(key, MarkClass.CHANGED, f"related {change}")
 
-    def take_news(self) -> None:
-        """Mark the parents whose related objects could not be told so far, and can be now."""
-        for key in self.interests.take_answerable():
+    def mark_answerable(self) -> None:
+        """Mark the parents whose related objects were incomplete and are complete now."""
+        for key in self.subscriptions.take_answerable():
             self.queue.mark(key, MarkClass.CHANGED, "its related resources can be watched now")
 
-    def lose(self, resource: ResourceId) -> None:
-        """Mark the parents that follow a resource which is watched no longer: what they were told of it is nobody's word now."""
-        for key in self.interests.followers_of(resource):
+    def mark_subscribers(self, resource: ResourceId) -> None:
+        """Mark the subscribers to a resource that is no longer watched: what they were shown of it may be out of date."""
+        for key in self.subscriptions.subscribers_of(resource):
             self.queue.mark(key, MarkClass.CHANGED, f"related {resource} is not watched any more")
 
     def observe(self, key: JobKey) -> CachedObservation | Gone:
@@ -129,13 +131,13 @@ class Router:
             parent=parent.raw,
             children=[self._group(resource, instance, parent) for resource in instance.children],
             revisions=self._revisions(key, instance, parent),
-            related=self.interests.observe(key),
+            related=self.subscriptions.observe(key),
             part=key.part,
         )
 
-    def follow(self, request: RelatedRequest) -> CachedRelated:
-        """What the related objects are that the holder of a parent's lease asks to be told of from now on."""
-        return self.interests.follow(request.key, request.fingerprint, request.interests)
+    def subscribe(self, request: RelatedRequest) -> CachedRelated:
+        """The related objects that the queries of `request` select. From now on its parent is subscribed to them."""
+        return self.subscriptions.subscribe(request.key, request.fingerprint, request.queries)
 
     def resources_of(self, key: JobKey) -> Iterable[ResourceId]:
         """What the world of one parent is made of: its own resource, and those of what it owns."""
@@ -151,11 +153,11 @@ class Router:
         instance.learn_parent(target, change.key, change.new)
         key = instance.key(target, change.key)
         served = target.serves(change.new)
-        standing = self.standings[instance.controller.id]
-        standing.parents += served - target.serves(change.old)
+        stats = self.stats[instance.controller.id]
+        stats.parents += served - target.serves(change.old)
         if not served:
-            standing.forget(key)
-            self.interests.forget(key)
+            stats.forget(key)
+            self.subscriptions.forget(key)
         if change.new is None:
             self.queue.forget(key)
         elif concerned_by_parent(target, change):

@@ -21,7 +21,7 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         default=0,
         ge=0,
         le=65535,
-        description="The port of the read-only views /debug/queue, leases, cache, interests and controllers, on loopback; 0: none.",
+        description="The port of the read-only views /debug/queue, leases, cache, subscriptions and controllers, on loopback; 0: none.",
     )
     shard: str = Field(
         default="0/1",
@@ -45,7 +45,7 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     related_grace_seconds: float = Field(
         default=60.0,
         ge=0,
-        description="A watch of related objects that nobody follows any more goes on for so long: who did, may again after its hook's next answer.",
+        description="How long a watch of related objects goes on without subscribers: a parent may subscribe again after the next answer of its hook.",
     )
 
     controller_jobs: int = Field(

@@ -28,12 +28,12 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.health import Patient, Trouble, health_of
+from metaloop.watcher.core.health import ControllerHealth, Problem, summary_of
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import Record
-from metaloop.watcher.core.release import Step, left_behind, step_of
+from metaloop.watcher.core.release_step import ReleaseStep, finalizers_left_message, release_step_of
 from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of, is_another_kind
-from metaloop.watcher.release import Installed
+from metaloop.watcher.finalizer_releaser import InstalledController
 from metaloop.watcher.route import Router
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
@@ -86,7 +86,7 @@ class _Controller:
     candidate: Instance | None = None
     """Serves the wanted spec, but isn't running yet: its watches are starting."""
     running: Instance | None = None
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     """As it was told last."""
 
     @property
@@ -105,11 +105,11 @@ class Supervisor:
         self._announcer = announcer
         self._share = settings.share
         self._grace_seconds = settings.related_grace_seconds
-        self._speaks: Callable[[], bool] = _never
-        """Whether it is ours at this moment to tell people of controllers: a standby is silent, and who was asleep while another began to lead."""
+        self._leads: Callable[[], bool] = _never
+        """Whether this watcher leads at this moment. Otherwise it records no Events."""
         self._controllers: dict[ControllerId, _Controller] = {}
         self._related: dict[ResourceId, float] = {}
-        """The related resources that are watched, each with the time until when: infinite while somebody follows it."""
+        """The related resources that are watched, each with the time until when: infinite while anybody is subscribed to it."""
         self._bell = asyncio.Event()
         self._has_settled = False
         """Whether what is installed and what is served were both known when it was last looked at what should run."""
@@ -153,40 +153,40 @@ class Supervisor:
                 return f"{resource.id} are not listed yet: {self._watches.problem(resource.id) or 'listing'}"
         if not self._has_settled:
             return "what the API server serves is not known yet"
-        starting = [id_.name for id_, each in self._controllers.items() if each.candidate and not each.running and not each.trouble]
+        starting = [id_.name for id_, each in self._controllers.items() if each.candidate and not each.running and not each.problem]
         return f"starting: {', '.join(starting)}" if starting else ""
 
-    def patients(self) -> Iterator[Patient]:
-        """All controllers, and how they fare."""
+    def health(self) -> Iterator[ControllerHealth]:
+        """Every controller and its health."""
         for id_, controller in self._controllers.items():
             generation = unstructured.generation(controller.raw)
-            health = health_of(
-                generation, trouble=controller.trouble, standing=self._router.standings.get(id_), is_paused=is_paused(controller.raw)
+            summary = summary_of(
+                generation, problem=controller.problem, stats=self._router.stats.get(id_), is_paused=is_paused(controller.raw)
             )
-            yield Patient(resource=controller.resource, raw=controller.raw, health=health)
+            yield ControllerHealth(resource=controller.resource, raw=controller.raw, summary=summary)
 
-    def installed(self) -> Iterator[Installed]:
+    def installed(self) -> Iterator[InstalledController]:
         """All controllers as they are."""
         for controller in self._controllers.values():
-            yield Installed(resource=controller.resource, raw=controller.raw, wanted=controller.wanted)
+            yield InstalledController(resource=controller.resource, raw=controller.raw, wanted=controller.wanted)
 
-    def take_over(self, *, leads: Callable[[], bool] = _always) -> None:
-        """We speak for this shard as long as it `leads`: have all parents looked at, and tell what stands, which others may have told before."""
-        self._speaks = leads
+    def begin_term(self, *, leads: Callable[[], bool] = _always) -> None:
+        """Record Events from now on while this watcher `leads`. Mark all parents, and record the present state, as another leader may have before."""
+        self._leads = leads
         for controller in self._controllers.values():
             if controller.running is not None:
                 self._announce_beginning(controller)
                 self._router.start(controller.running, reason="watcher started")
-            if controller.trouble is not None:
-                self._announce_trouble(controller, controller.trouble)
+            if controller.problem is not None:
+                self._announce_problem(controller, controller.problem)
 
-    def tell(self, regarding: JsonObject, reason: str, message: str) -> None:
-        """Have a Normal Event on a controller."""
+    def record_event(self, regarding: JsonObject, reason: str, message: str) -> None:
+        """Record a Normal Event on a controller."""
         self._announcer.record(regarding, "Normal", reason, message)
 
-    def stand_back(self) -> None:
-        """Another watcher speaks for this shard."""
-        self._speaks = _never
+    def end_term(self) -> None:
+        """Record no Events: another watcher may lead this shard."""
+        self._leads = _never
 
     # -- controllers -----------------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Supervisor:
         selected = change.new if change.new is not None and self._share.holds(controller_id, change.new.labels) else None
         known = self._controllers.get(controller_id)
         if known is not None and change.new is None:
-            self._tell_of_bearers(controller_id, known)
+            self._report_finalizers_left(controller_id, known)
         if known is not None and (selected is None or selected.uid != known.uid):
             self._remove(controller_id, known)
         if selected is not None:
@@ -216,7 +216,7 @@ class Supervisor:
         if is_paused(raw) != is_paused(former):
             self._announce_pause(known)
         if known.spec != spec:
-            known.spec, known.wanted, known.candidate, known.trouble = spec, _wanted(resource, raw), None, None
+            known.spec, known.wanted, known.candidate, known.problem = spec, _wanted(resource, raw), None, None
         elif known.runs_as_wanted:
             self._router.controllers[controller_id] = record.raw
         if known.running is not None and instructions(raw) != instructions(former):
@@ -234,30 +234,30 @@ class Supervisor:
         """Start, replace and stop what differs from what should run."""
         if not self._served.resources:
             return
-        troubles = {id_: self._find_candidate(controller) for id_, controller in self._controllers.items()}
+        found = {id_: self._find_candidate(controller) for id_, controller in self._controllers.items()}
         self._adjust_watches(group)
         for id_, controller in self._controllers.items():
-            trouble = self._start_if_synced(controller) or troubles[id_] or self._trouble_with_watches(controller)
-            self._tell(controller, trouble or self._trouble_with_related(id_))
-        self._router.take_news()
+            problem = self._start_if_synced(controller) or found[id_] or self._watch_problem(controller)
+            self._set_problem(controller, problem or self._related_problem(id_))
+        self._router.mark_answerable()
         self._has_settled = all(self._watches.is_synced(resource.id) for resource in _OURS)
 
-    def _find_candidate(self, controller: _Controller) -> Trouble | None:
+    def _find_candidate(self, controller: _Controller) -> Problem | None:
         """Have the instance that serves the present spec as candidate, unless it runs already; why there can be none."""
         former, controller.candidate = controller.candidate, None
-        if step_of(controller.raw) is Step.RELEASE:
+        if release_step_of(controller.raw) is ReleaseStep.RELEASE_PARENTS:
             self._stop(controller)
-            return Trouble("Releasing", "Releasing", "It is being deleted: its finalizer is taken off its parents first", is_wanted=True)
+            return Problem("Releasing", "Releasing", "It is being deleted: its finalizer is taken off its parents first", is_wanted=True)
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
-            return Trouble("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
+            return Problem("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
         match instance_of(wanted, self._served.resources):
             case Waiting() as waiting if controller.runs_as_wanted:
-                return Trouble("SyncError", "WaitingForCRD", str(waiting), is_refusal=True)
+                return Problem("SyncError", "WaitingForCRD", str(waiting), is_refusal=True)
             case Waiting() as waiting:
-                return Trouble("CreateError", "WaitingForCRD", f"Cannot create new controller: {waiting}")
+                return Problem("CreateError", "WaitingForCRD", f"Cannot create new controller: {waiting}")
             case NoStatus() as problem:
-                return Trouble("SyncError", "NoStatusSubresource", str(problem))
+                return Problem("SyncError", "NoStatusSubresource", str(problem))
             case Instance() as instance:
                 if not (controller.running and _is_same(instance, controller.running)):
                     controller.candidate = former if former and _is_same(instance, former) else instance
@@ -272,7 +272,7 @@ class Supervisor:
         plan = difference((*self._needed_for_related(), *self._needed()), self._watched)
         for resource in plan.stop:
             self._watches.stop(resource)
-            self._router.lose(resource)
+            self._router.mark_subscribers(resource)
         for resource in plan.start:
             self._watches.start(resource, group)
 
@@ -285,8 +285,8 @@ class Supervisor:
         yield from _OURS
 
     def _needed_for_related(self) -> list[ResourceInfo]:
-        """What parents follow, and what one did a moment ago, as far as it is served."""
-        loop, needed = asyncio.get_running_loop(), self._router.interests.resources
+        """The served resources that a parent is subscribed to, or was a moment ago."""
+        loop, needed = asyncio.get_running_loop(), self._router.subscriptions.resources
         now = loop.time()
         for resource in needed:
             self._related[resource] = math.inf
@@ -298,7 +298,7 @@ class Supervisor:
                 del self._related[resource]
         return [self._served.resources[resource] for resource in self._related if resource in self._served.resources]
 
-    def _start_if_synced(self, controller: _Controller) -> Trouble | None:
+    def _start_if_synced(self, controller: _Controller) -> Problem | None:
         """Run the candidate, if there is one; what keeps it from that, where it isn't merely a matter of a moment."""
         candidate = controller.candidate
         if candidate is None:
@@ -307,24 +307,24 @@ class Supervisor:
             self._start(controller, candidate)
             return None
         problems = self._problems(candidate)
-        return Trouble("CreateError", "CannotWatch", f"Cannot create new controller: cannot watch {problems}") if problems else None
+        return Problem("CreateError", "CannotWatch", f"Cannot create new controller: cannot watch {problems}") if problems else None
 
-    def _trouble_with_watches(self, controller: _Controller) -> Trouble | None:
+    def _watch_problem(self, controller: _Controller) -> Problem | None:
         """A running controller whose resource can't be watched goes on with what was seen last, and says so."""
         if controller.running is None or controller.candidate is not None:
             return None
         problems = self._problems(controller.running)
         is_refusal = any(self._watches.is_refused(info.id) for info in controller.running.resources)
-        return Trouble("SyncError", "CannotWatch", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
+        return Problem("SyncError", "CannotWatch", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
 
-    def _trouble_with_related(self, controller: ControllerId) -> Trouble | None:
-        """What keeps the parents of a running controller from being told of what they follow."""
-        resources = self._router.interests.resources_of(controller)
+    def _related_problem(self, controller: ControllerId) -> Problem | None:
+        """What prevents the parents of a running controller from seeing their related objects."""
+        resources = self._router.subscriptions.resources_of(controller)
         unknown = tuple(sorted(resource for resource in resources if resource not in self._served.resources))
         if unknown:
-            return Trouble("SyncError", "WaitingForCRD", f"{Waiting(unknown)}: related objects")
+            return Problem("SyncError", "WaitingForCRD", f"{Waiting(unknown)}: related objects")
         problems = "; ".join(f"{resource}: {problem}" for resource in resources if (problem := self._watches.problem(resource)))
-        return Trouble("SyncError", "CannotWatch", f"Cannot watch related objects: {problems}") if problems else None
+        return Problem("SyncError", "CannotWatch", f"Cannot watch related objects: {problems}") if problems else None
 
     def _problems(self, instance: Instance) -> str:
         return "; ".join(f"{info.id}: {problem}" for info in instance.resources if (problem := self._watches.problem(info.id)))
@@ -374,28 +374,30 @@ class Supervisor:
 
     # -- telling ---------------------------------------------------------------------------------------------------------------------
 
-    def _tell(self, controller: _Controller, trouble: Trouble | None) -> None:
-        """Say once what is wrong with a controller; and once a resource is back that was away, look at all its parents."""
-        before, controller.trouble = controller.trouble, trouble
-        if trouble is not None and trouble != before:
-            self._announce_trouble(controller, trouble)
-        if trouble is None and before is not None and before.is_refusal and controller.running is not None:
+    def _set_problem(self, controller: _Controller, problem: Problem | None) -> None:
+        """Record a new problem of a controller once. Once a missing resource is back, mark all its parents."""
+        before, controller.problem = controller.problem, problem
+        if problem is not None and problem != before:
+            self._announce_problem(controller, problem)
+        if problem is None and before is not None and before.is_refusal and controller.running is not None:
             self._router.start(controller.running, reason="its resources can be watched again")
 
-    def _announce_trouble(self, controller: _Controller, trouble: Trouble) -> None:
-        self._announce(controller, "Normal" if trouble.is_wanted else "Warning", trouble.reason, trouble.message)
+    def _announce_problem(self, controller: _Controller, problem: Problem) -> None:
+        self._announce(controller, "Normal" if problem.is_wanted else "Warning", problem.reason, problem.message)
 
-    def _tell_of_bearers(self, controller_id: ControllerId, controller: _Controller) -> None:
-        """A controller that is gone leaves parents behind that can't be deleted: say which, and how they are helped."""
-        bearers = self._router.bearers(controller_id)
-        if bearers and controller.running is not None:
-            message = left_behind(controller.running.controller.finalizer, bearers, kind=controller_id.kind, name=controller_id.name)
+    def _report_finalizers_left(self, controller_id: ControllerId, controller: _Controller) -> None:
+        """Record which parents of a deleted controller still hold its finalizer, and how to remove it."""
+        holders = self._router.finalizer_holders(controller_id)
+        if holders and controller.running is not None:
+            message = finalizers_left_message(
+                controller.running.controller.finalizer, holders, kind=controller_id.kind, name=controller_id.name
+            )
             self._announce(controller, "Warning", "FinalizersLeft", message)
 
     def _announce(self, controller: _Controller, type_: EventType, reason: str, message: str) -> None:
         say: Callable[..., object] = log.warning if type_ == "Warning" else log.info
         say("controller.event", **{fields.CONTROLLER: unstructured.describe(controller.raw), fields.REASON: reason, "message": message})
-        if self._speaks():
+        if self._leads():
             self._announcer.record(controller.raw, type_, reason, message)
 
 

@@ -16,9 +16,9 @@ from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.core.entry import Entry, Lease
-from metaloop.watcher.core.health import Patient
-from metaloop.watcher.health import Patients
-from metaloop.watcher.interests import Followed, Interests
+from metaloop.watcher.core.health import ControllerHealth
+from metaloop.watcher.health_writer import HealthSource
+from metaloop.watcher.subscriptions import ParentSubscriptions, RelatedSubscriptions
 from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
 
@@ -33,8 +33,8 @@ class Views:
 
     queue: WorkQueue
     watches: Watches
-    interests: Interests
-    patients: Patients
+    subscriptions: RelatedSubscriptions
+    health: HealthSource
 
     def show_queue(self) -> list[JsonValue]:
         """Every key that isn't blank: where it is, since when and why; what marked it again while a worker has it; and what it is timed for."""
@@ -61,16 +61,16 @@ class Views:
             for resource, cache in self.watches.caches.items()
         ]
 
-    def show_interests(self) -> list[JsonValue]:
-        """What each parent follows beside its children."""
-        return [_followed(key, followed) for key, followed in self.interests.all()]
+    def show_subscriptions(self) -> list[JsonValue]:
+        """Each parent's subscriptions to related objects."""
+        return [_subscribed(key, subscribed) for key, subscribed in self.subscriptions.all()]
 
     def show_controllers(self) -> list[JsonValue]:
-        """Each installed controller, and how it fares."""
-        return [_patient(patient) for patient in self.patients()]
+        """Each installed controller and its health."""
+        return [_health(health) for health in self.health()]
 
     async def serve(self, port: int) -> None:
-        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache`, `/debug/interests` and `/debug/controllers` until cancelled."""
+        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache`, `/debug/subscriptions` and `/debug/controllers` until cancelled."""
         async with serving(self._app(), Listener(host=_LOOPBACK, port=port)) as address:
             log.info("views.served", **{fields.HOST: address.host, fields.PORT: address.port})
             await asyncio.Event().wait()
@@ -81,7 +81,7 @@ class Views:
             ("queue", self.show_queue),
             ("leases", self.show_leases),
             ("cache", self.show_cache),
-            ("interests", self.show_interests),
+            ("subscriptions", self.show_subscriptions),
             ("controllers", self.show_controllers),
         ):
             app.add_api_route(f"/debug/{name}", _endpoint(show))
@@ -123,24 +123,24 @@ def _lease(entry: Entry, lease: Lease, now: float) -> JsonObject:
     }
 
 
-def _followed(key: JobKey, followed: Followed) -> JsonObject:
+def _subscribed(key: JobKey, subscribed: ParentSubscriptions) -> JsonObject:
     return {
         "key": str(key),
-        "fingerprint": followed.fingerprint,
-        "interests": [follower.interest.to_wire() for follower in followed.followers],
+        "fingerprint": subscribed.fingerprint,
+        "queries": [subscription.query.to_wire() for subscription in subscribed.subscriptions],
     }
 
 
-def _patient(patient: Patient) -> JsonObject:
-    health = patient.health
+def _health(health: ControllerHealth) -> JsonObject:
+    summary = health.summary
     return {
-        "controller": unstructured.describe(patient.raw),
-        "generation": health.generation,
-        "ready": health.is_ready,
-        "reason": health.reason,
-        "message": health.message,
-        "parents": health.parents,
-        "failingParents": health.failing,
+        "controller": unstructured.describe(health.raw),
+        "generation": summary.generation,
+        "ready": summary.is_ready,
+        "reason": summary.reason,
+        "message": summary.message,
+        "parents": summary.parents,
+        "failingParents": summary.failing,
     }
 
 

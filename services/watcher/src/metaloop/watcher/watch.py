@@ -30,7 +30,7 @@ from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.common.waiting import is_set_within
 from metaloop.watcher.core.catchup import CatchUp
 from metaloop.watcher.core.record import version_number
-from metaloop.watcher.core.resume import Ending, Patience
+from metaloop.watcher.core.watch_backoff import Ending, WatchBackoff
 from metaloop.watcher.errors import MalformedObject
 
 log = get_logger()
@@ -101,7 +101,7 @@ class Reflector:
         self._version = ""
         """Where to resume; empty: list first."""
         self._streams_lists = True
-        self._patience = Patience()
+        self._backoff = WatchBackoff()
         self._watches_since: float | None = None
         """When this watch began to be one, the list being over; None before that."""
         self._told_news = False
@@ -128,7 +128,7 @@ class Reflector:
 
     def wake(self) -> None:
         """Try again at once, if it is waiting to: there is reason to think that the resource is served now."""
-        self._patience.forget()
+        self._backoff.reset()
         self._wakened.set()
 
     async def run(self) -> None:
@@ -332,16 +332,16 @@ class Reflector:
         """Say what is to be said of a watch that ended, and wait as long as is due before the next."""
         began = self._watches_since
         lasted = began is not None and asyncio.get_running_loop().time() - began >= _LASTING_SECONDS
-        seconds = self._patience.after(ending, was_fruitful=self._told_news or lasted) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
-        if isinstance(error, Unavailable) and error.retry_after_seconds is not None and self._patience.fruitless > _OWN_PACE:
+        seconds = self._backoff.after(ending, made_progress=self._told_news or lasted) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
+        if isinstance(error, Unavailable) and error.retry_after_seconds is not None and self._backoff.fruitless_ends > _OWN_PACE:
             seconds = max(seconds, min(error.retry_after_seconds, _LONGEST_RETRY_AFTER_SECONDS))
         _endings_total.labels(str(self._resource.id), ending.value).inc()
         if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
-        self._is_doubtful |= ending is Ending.BROKEN and (self._patience.fruitless > 1 or isinstance(error, TimeoutError))
+        self._is_doubtful |= ending is Ending.BROKEN and (self._backoff.fruitless_ends > 1 or isinstance(error, TimeoutError))
         if ending is not Ending.CLEAN and self._has_listed:
             self.catch_up.broke()
-        if ending is Ending.REFUSED and self._patience.fruitless > _NOT_YET_SERVED:
+        if ending is Ending.REFUSED and self._backoff.fruitless_ends > _NOT_YET_SERVED:
             self.catch_up.give_up()
         if error is not None:
             self._report_ending(ending, error, seconds)
@@ -354,7 +354,7 @@ class Reflector:
         say("watch.ended", ending=ending.value, **keys)
         unheard_seconds = asyncio.get_running_loop().time() - self.heard_at
         # One broken stream is everyday life, too, though it may have been silent for long.
-        if (self._patience.fruitless > 1 and unheard_seconds >= _EVERYDAY_SECONDS) or isinstance(error, Forbidden):
+        if (self._backoff.fruitless_ends > 1 and unheard_seconds >= _EVERYDAY_SECONDS) or isinstance(error, Forbidden):
             self._tell(reason, is_refused=ending is Ending.REFUSED)
 
     async def _wait(self, seconds: float) -> None:

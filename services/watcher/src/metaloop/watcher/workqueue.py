@@ -11,7 +11,7 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.traces import span
 from metaloop.watcher.core.entry import Mark
-from metaloop.watcher.core.priority import MarkClass
+from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.workqueue import Queue
 
 Clock: TypeAlias = Callable[[], float]

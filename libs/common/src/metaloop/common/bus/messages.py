@@ -1,7 +1,7 @@
 """What watcher and workers say to one another beside jobs, observations and reports: values and wire forms, and their subjects.
 
 metaloop.claim.<shard>           worker -> watcher, a request: may I have this key, and what does its world look like?
-metaloop.related.<shard>         worker -> watcher, a request: this parent follows these interests; what do they select?
+metaloop.related.<shard>         worker -> watcher, a request: subscribe this parent to these queries; which objects do they select?
 metaloop.renew.<shard>           worker -> watcher, a request: I still hold these leases (and have so many free slots)
 metaloop.outcome.<shard>         worker -> watcher: the report of a finished sync
 metaloop.done.<shard>.<lease>    server -> watcher: the job of this lease is out of the stream
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-from metaloop.common.interest import Interest
 from metaloop.common.job import ControllerId, JobKey, subject_token
 from metaloop.common.json import dumps, loads
+from metaloop.common.related_query import RelatedQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,22 +41,22 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedRequest:
-    """The holder of a lease tells what its parent follows from now on, made of what `fingerprint` says; none: it follows nothing."""
+    """The holder of a lease subscribes its parent to exactly these queries, none included; `fingerprint` says what they were made from."""
 
     key: JobKey
     lease: str
     fingerprint: str
-    interests: Sequence[Interest]
+    queries: Sequence[RelatedQuery]
 
     def to_bytes(self) -> bytes:
         """Its wire form, a JSON array."""
-        return dumps([self.key.to_wire(), self.lease, self.fingerprint, [each.to_wire() for each in self.interests]])
+        return dumps([self.key.to_wire(), self.lease, self.fingerprint, [each.to_wire() for each in self.queries]])
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "RelatedRequest":
         """The request of a wire form."""
-        key, lease, fingerprint, interests = loads(wire)
-        return cls(key=JobKey.from_wire(key), lease=lease, fingerprint=fingerprint, interests=[*map(Interest.from_wire, interests)])
+        key, lease, fingerprint, queries = loads(wire)
+        return cls(key=JobKey.from_wire(key), lease=lease, fingerprint=fingerprint, queries=[*map(RelatedQuery.from_wire, queries)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def claim_subject(shard: str) -> str:
 
 @lru_cache
 def related_subject(shard: str) -> str:
-    """Where workers tell what their parents follow, and ask for what that selects."""
+    """Where workers subscribe their parents to related objects, and ask which objects those are."""
     return f"metaloop.related.{subject_token(shard)}"
 
 

@@ -19,7 +19,7 @@ def serving_related(bus: Bus, shard: str, *, handler: RelatedHandler) -> Abstrac
 
 
 async def ask_related(bus: Bus, shard: str, request: RelatedRequest) -> Related:
-    """What the interests of `request` select; `Unavailable` where no watcher answered in time."""
+    """What the queries of `request` select; `Unavailable` where no watcher answered in time."""
     return await ask(bus, related_subject(shard), request.to_bytes(), read=_related_from_bytes)
 
 

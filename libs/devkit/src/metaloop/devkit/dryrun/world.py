@@ -7,20 +7,20 @@ from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import Unavailable
-from metaloop.common.interest import InNamespace, InNamespacesWith
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, dumps, is_array, is_object, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import Gone, Granted, Related, granted_to_bytes, related_from_wire, reply_from_bytes
+from metaloop.common.related_query import InNamespace, InNamespacesWith
 from metaloop.devkit.errors import NothingToPlan
 from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import record_of
 from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.interests import NAMESPACES, Interests
 from metaloop.watcher.route import Router
+from metaloop.watcher.subscriptions import NAMESPACES, RelatedSubscriptions
 from metaloop.watcher.workqueue import WorkQueue
 
 _PAGE = "500"
@@ -35,9 +35,9 @@ class World:
         self._served = served
         self._field_manager = field_manager
         self._caches: dict[ResourceId, ResourceCache] = {}
-        self._interests = Interests(self._caches, served=lambda: served)
+        self._subscriptions = RelatedSubscriptions(self._caches, served=lambda: served)
         queue = WorkQueue(Queue(shard="plan", epoch="plan", seen=lambda _: True), clock=time.monotonic)
-        self._router = Router(queue=queue, caches=self._caches, interests=self._interests)
+        self._router = Router(queue=queue, caches=self._caches, subscriptions=self._subscriptions)
 
     async def observed(self, instance: Instance, controller: JsonObject, info: ResourceInfo, parent: JsonObject) -> Granted:
         """A claim on the parent, as a worker would be granted it when nothing is paused. Raises NothingToPlan where the controller doesn't serve it."""
@@ -60,18 +60,18 @@ class World:
         return granted
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """What the interests of a customize hook select."""
+        """What the queries of a customize hook select."""
         del shard
-        for interest in request.interests:
-            space = interest.where.name if isinstance(interest.where, InNamespace) else ""
-            await self._look_at(interest.resource, space)
-            if isinstance(interest.where, InNamespacesWith):
+        for query in request.queries:
+            space = query.where.name if isinstance(query.where, InNamespace) else ""
+            await self._look_at(query.resource, space)
+            if isinstance(query.where, InNamespacesWith):
                 await self._look_at(NAMESPACES, "")
-        found = self._router.follow(request)
+        found = self._router.subscribe(request)
         return related_from_wire(loads(found.to_bytes()))
 
     async def _look_at(self, resource: ResourceId, namespace: str) -> None:
-        """Have what is followed in the cache, beside what is there already."""
+        """Have what is queried in the cache, beside what is there already."""
         info = self._served.get(resource)
         if info is not None:
             self._fill(info, await self._listed(info, namespace))

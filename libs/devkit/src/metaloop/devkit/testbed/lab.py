@@ -95,7 +95,7 @@ class Lab:
             yield Lab(ground=ground, stack=stack, webhook=webhook)
 
     async def view(self, name: str, *, of: Service | None = None) -> list[JsonObject]:
-        """What a watcher, the first unless one is given, shows of its `queue`, `leases`, `cache`, `interests` or `controllers`."""
+        """What a watcher, the first unless one is given, shows of its `queue`, `leases`, `cache`, `subscriptions` or `controllers`."""
         async with httpx.AsyncClient(trust_env=False) as client:
             return (await client.get(f"{(of or self.stack.watcher).debug_url}/{name}")).json()
 

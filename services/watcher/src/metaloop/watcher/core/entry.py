@@ -5,7 +5,7 @@ from enum import Enum, IntEnum
 
 from metaloop.common.job import Job, JobKey
 from metaloop.common.report import SyncReport
-from metaloop.watcher.core.priority import Lane, MarkClass
+from metaloop.watcher.core.fair_queue import Flow, MarkClass
 from metaloop.watcher.core.record import version_number
 from metaloop.watcher.core.timers import Timer
 
@@ -99,11 +99,11 @@ class Lease:
 class Entry:
     """One key. Compared by identity, since it is looked up far more often than made."""
 
-    __slots__ = ("failures", "key", "lane", "lease", "mark", "offer", "own_versions", "refusals", "stage", "stage_timer", "timers")
+    __slots__ = ("failures", "flow", "key", "lease", "mark", "offer", "own_versions", "refusals", "stage", "stage_timer", "timers")
 
-    def __init__(self, key: JobKey, lane: Lane["Entry"]) -> None:
+    def __init__(self, key: JobKey, flow: Flow["Entry"]) -> None:
         self.key = key
-        self.lane = lane
+        self.flow = flow
         self.stage = Stage.IDLE
         self.mark: Mark | None = None
         """Why it must run (again). None when idle; never None when waiting, gated or queued; when leased, it says whether the key is dirty."""

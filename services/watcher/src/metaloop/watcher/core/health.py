@@ -1,4 +1,4 @@
-"""How a controller fares: what keeps it from being served, how many parents it has, and which of them fail; and that as a status."""
+"""The health of a controller: what prevents it from being served, how many parents it has and which fail; and its status."""
 
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -19,64 +19,64 @@ _STARTING = "Starting"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What keeps a controller from being served as its spec wants it."""
+class Problem:
+    """What prevents a controller from being served as its spec says."""
 
     reason: str
-    """An Event's reason."""
+    """The reason of the Event."""
     condition: str
     """The reason of the condition `Ready`."""
     message: str
     is_refusal: bool = False
-    """Whether a resource is missing, or we may not see it: what happened to it meanwhile, nobody can tell."""
+    """Whether a resource is missing or we may not watch it. Changes made to it meanwhile are missed."""
     is_wanted: bool = False
-    """Whether somebody asked for it: it is told as Normal, not as a Warning."""
+    """Whether a user asked for it. Its Event is Normal, not a Warning."""
 
 
 @dataclass(slots=True)
-class Standing:
-    """The parents of one running controller, counted."""
+class ControllerStats:
+    """How many parents a running controller has, and how their last syncs ended."""
 
     parents: int = 0
     failing: dict[JobKey, SyncReport] = field(default_factory=dict[JobKey, SyncReport])
-    """The last reports of those whose last sync failed."""
-    unheard: set[JobKey] = field(default_factory=set[JobKey])
-    """Those that were there when the instance started, and of which no sync ended since."""
-    put_off: set[JobKey] = field(default_factory=set[JobKey])
-    """Those whose webhook asked for time, once: if it does so again, that is a failure."""
+    """The last report of each parent whose last sync failed."""
+    unsynced: set[JobKey] = field(default_factory=set[JobKey])
+    """The parents that existed when the instance started and have not been synced since."""
+    throttled: set[JobKey] = field(default_factory=set[JobKey])
+    """The parents whose webhook throttled their last sync. A second time in a row is a failure."""
 
-    def hear(self, report: SyncReport) -> None:
-        """A sync of one of them ended."""
+    def record(self, report: SyncReport) -> None:
+        """Count how the sync of a parent ended."""
         match report.result:
             case "done":
                 self.forget(report.key)
             case _ if report.fault is not None and report.fault.owner is Owner.NOBODY:
-                return  # a try that will be repeated at once says nothing
-            case "throttled" if report.fault is not Fault.CIRCUIT_OPEN and report.key not in self.put_off:
-                self.put_off.add(report.key)
+                return  # it is retried at once: this try says nothing
+            case "throttled" if report.fault is not Fault.CIRCUIT_OPEN and report.key not in self.throttled:
+                self.throttled.add(report.key)
             case "throttled":
                 self.failing[report.key] = report
             case "retry" | "rejected":
-                self.put_off.discard(report.key)
+                self.throttled.discard(report.key)
                 self.failing[report.key] = report
-        self.unheard.discard(report.key)
+        self.unsynced.discard(report.key)
 
-    def take_over(self, key: JobKey, former: "Standing") -> None:
-        """That parent is one of ours, as it was of a former instance."""
+    def add(self, key: JobKey, former: "ControllerStats") -> None:
+        """Count a parent, with what a former instance knew of it."""
         self.parents += 1
-        self.unheard.add(key)
+        self.unsynced.add(key)
         if key in former.failing:
             self.failing[key] = former.failing[key]
 
     def forget(self, key: JobKey) -> None:
-        """That parent is well, or is no more."""
+        """Remember nothing of a parent: it was synced, or it is gone."""
         self.failing.pop(key, None)
-        self.put_off.discard(key)
-        self.unheard.discard(key)
+        self.throttled.discard(key)
+        self.unsynced.discard(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class HealthSummary:
     """What the status of a controller should say."""
 
     generation: int
@@ -87,28 +87,28 @@ class Health:
     failing: int = 0
     is_paused: bool = False
     is_settled: bool = True
-    """Whether it says how the parents fare, and not merely that this isn't known of all yet."""
+    """Whether it covers all parents. False while some have not been synced since the start."""
 
     @property
     def condition(self) -> tuple[int, str, bool, bool]:
-        """What of it is worth to be told soon; the rest can wait."""
+        """The part whose changes should be written soon. The rest can wait."""
         return self.generation, self.reason, self.is_ready, self.is_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
-    """A controller, and how it fares."""
+class ControllerHealth:
+    """A controller and its health."""
 
     resource: ResourceInfo
     raw: JsonObject
-    health: Health
+    summary: HealthSummary
 
 
-def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | None, is_paused: bool = False) -> Health:
-    """How a controller fares; `standing` is None unless it runs."""
-    parents, failing = (standing.parents, len(standing.failing)) if standing else (0, 0)
-    reason, message = _state(trouble, standing)
-    return Health(
+def summary_of(generation: int, *, problem: Problem | None, stats: ControllerStats | None, is_paused: bool = False) -> HealthSummary:
+    """The health of a controller; `stats` is None unless it runs."""
+    parents, failing = (stats.parents, len(stats.failing)) if stats else (0, 0)
+    reason, message = _state(problem, stats)
+    return HealthSummary(
         generation=generation,
         reason=reason,
         message=message,
@@ -120,23 +120,23 @@ def health_of(generation: int, *, trouble: Trouble | None, standing: Standing | 
     )
 
 
-def _state(trouble: Trouble | None, standing: Standing | None) -> tuple[str, str]:
+def _state(problem: Problem | None, stats: ControllerStats | None) -> tuple[str, str]:
     """The reason and message of the condition `Ready`."""
-    if trouble is not None:
-        return trouble.condition, trouble.message
-    if standing is None:
+    if problem is not None:
+        return problem.condition, problem.message
+    if stats is None:
         return _STARTING, "its resources are being listed"
-    if standing.failing:
-        return _failure(standing)
-    if standing.unheard:
-        return _STARTING, f"{len(standing.unheard)} of {standing.parents} parents have not been synced since it started"
+    if stats.failing:
+        return _failure(stats)
+    if stats.unsynced:
+        return _STARTING, f"{len(stats.unsynced)} of {stats.parents} parents have not been synced since it started"
     return _SYNCED, "all parents are in sync"
 
 
-def _failure(standing: Standing) -> tuple[str, str]:
-    """The reason and message for one failing parent, always the same one of the same ones."""
-    first = min(standing.failing)
-    report = standing.failing[first]
+def _failure(stats: ControllerStats) -> tuple[str, str]:
+    """The reason and message for one failing parent: the first, so that they are stable."""
+    first = min(stats.failing)
+    report = stats.failing[first]
     name = f"{first.namespace}/{first.name}" if first.namespace else first.name
     return _failure_reason(report), f"{name}: {report.message or report.reason}"
 
@@ -159,44 +159,44 @@ def _reason_by_owner(fault: AnyFault) -> str:
             assert_never(fault.owner)
 
 
-def status_of(health: Health, before: JsonObject, *, at: str) -> JsonObject:
-    """The status that says so; other people's conditions stay, and `at` is when one of ours changed, if it did."""
+def status_of(summary: HealthSummary, before: JsonObject, *, at: str) -> JsonObject:
+    """The status to write over `before`. Conditions of others stay; `at` is the transition time of a condition of ours that changed."""
     conditions = before.get("conditions")
     former = [entry for entry in conditions if is_object(entry)] if isinstance(conditions, list) else []
     return {
-        "observedGeneration": health.generation,
-        "parents": health.parents,
-        "failingParents": health.failing,
+        "observedGeneration": summary.generation,
+        "parents": summary.parents,
+        "failingParents": summary.failing,
         "conditions": [
             *(entry for entry in former if entry.get("type") not in {READY, PAUSED}),
-            *({**entry, "lastTransitionTime": _since(entry, former) or at} for entry in _conditions(health)),
+            *({**entry, "lastTransitionTime": _since(entry, former) or at} for entry in _conditions(summary)),
         ],
     }
 
 
-def _conditions(health: Health) -> list[JsonObject]:
+def _conditions(summary: HealthSummary) -> list[JsonObject]:
     ready: JsonObject = {
         "type": READY,
-        "status": "True" if health.is_ready else "False",
-        "observedGeneration": health.generation,
-        "reason": health.reason,
-        "message": health.message,
+        "status": "True" if summary.is_ready else "False",
+        "observedGeneration": summary.generation,
+        "reason": summary.reason,
+        "message": summary.message,
     }
-    if not health.is_paused:
+    if not summary.is_paused:
         return [ready]
-    told = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
+    message = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
     paused: JsonObject = {
         "type": PAUSED,
         "status": "True",
-        "observedGeneration": health.generation,
+        "observedGeneration": summary.generation,
         "reason": "PausedByAnnotation",
-        "message": told,
+        "message": message,
     }
     return [ready, paused]
 
 
 def _since(condition: JsonObject, former: list[JsonObject]) -> str:
-    """When a condition became what it is, where it was so before; empty otherwise."""
+    """The transition time of a condition whose status did not change; empty otherwise."""
     kept = (each for each in former if (each.get("type"), each.get("status")) == (condition["type"], condition["status"]))
     same = next(kept, None)
     return unstructured.text(same, "lastTransitionTime") if same else ""

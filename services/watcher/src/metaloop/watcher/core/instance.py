@@ -73,8 +73,8 @@ class Instance:
         return self.children if self.revisions is None else (*self.children, self.revisions)
 
     @property
-    def may_follow(self) -> bool:
-        """Whether its parents have anybody to ask what else to follow."""
+    def has_customize_hook(self) -> bool:
+        """Whether its parents may subscribe to related objects."""
         customize = self.controller.hooks.customize
         return customize is not None and customize.webhook is not None
 

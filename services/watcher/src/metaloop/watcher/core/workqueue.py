@@ -19,7 +19,7 @@ Properties:
   lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and costs nothing.
 - **read your writes**: after a sync the key isn't handed out before the cache has seen what the sync wrote, or two seconds passed. So the
   echoes of K writes cost one sync, not K.
-- **fair**: see `priority.py`.
+- **fair**: see `fair_queue.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,9 +30,9 @@ from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.core.backoff import GRID, resync_due, try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
+from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
 from metaloop.watcher.core.gate import Gate, ObjectName, Seen
 from metaloop.watcher.core.limits import Counts, Limits
-from metaloop.watcher.core.priority import FairOrder, Lane, MarkClass
 from metaloop.watcher.core.timers import Timer, Timers
 from metaloop.watcher.core.window import Window
 
@@ -59,10 +59,10 @@ class Queue:
         self._limits = limits or Limits()
         self._entries: dict[JobKey, Entry] = {}
         """Every key that isn't blank."""
-        self._lanes: dict[ControllerId, Lane[Entry]] = {}
+        self._flows: dict[ControllerId, Flow[Entry]] = {}
         self._resyncs: dict[ControllerId, float] = {}
         """Each controller's resync period, where it has one."""
-        self._order: FairOrder[Entry] = FairOrder()
+        self._order: FairQueue[Entry] = FairQueue()
         """The waiting entries, and no others; in flight for it are those that are queued or leased."""
         self._again: dict[Entry, None] = {}
         """Queued entries whose job is to be offered once more, in order."""
@@ -88,8 +88,8 @@ class Queue:
         if entry.stage is Stage.IDLE:
             self._wait(entry, entry.mark, now)
         elif entry.stage is Stage.WAITING and before is not None and entry.mark.klass is not before.klass:
-            self._order.discard(entry, entry.lane)
-            self._order.push(entry, entry.lane, entry.mark.klass, now=now)
+            self._order.discard(entry, entry.flow)
+            self._order.push(entry, entry.flow, entry.mark.klass, now=now)
 
     def forget(self, key: JobKey) -> None:
         """Have nothing run `key` any more but new marks: its parent is gone. A worker that holds it finishes as always."""
@@ -99,24 +99,24 @@ class Queue:
 
     def set_controller(self, controller: ControllerId, *, resync_seconds: float | None, max_concurrent: int | None, now: float) -> None:
         """Resync the keys of a controller with this period, and let no more than so many of them be on their way at once."""
-        lane = self._lane_of(controller)
-        self._order.limit(lane, max_concurrent)
+        flow = self._flow_of(controller)
+        self._order.limit(flow, max_concurrent)
         if self._resyncs.get(controller) == resync_seconds:
             return
         self._resyncs.pop(controller, None)
         if resync_seconds is not None:
             self._resyncs[controller] = resync_seconds
-        for entry in [entry for entry in self._entries.values() if entry.lane is lane]:
+        for entry in [entry for entry in self._entries.values() if entry.flow is flow]:
             entry.stop(Purpose.RESYNC)
             self._arm_resync(entry, now)
 
     def shut(self, controller: ControllerId) -> None:
         """Hand out nothing of a controller until it is admitted; it is marked as always, and what a worker has in hand goes on."""
-        self._lane_of(controller).is_shut = True
+        self._flow_of(controller).is_blocked = True
 
     def admit(self, controller: ControllerId) -> None:
         """Let the keys of a controller go."""
-        self._order.admit(self._lane_of(controller))
+        self._order.unblock(self._flow_of(controller))
 
     def is_in_hand(self, controller: ControllerId) -> bool:
         """Whether a worker holds a key of a controller."""
@@ -128,7 +128,7 @@ class Queue:
         for entry in [entry for key, entry in self._entries.items() if key.controller == controller]:
             self._forget(entry)
         if not any(key.controller == controller for key in self._entries):
-            self._lanes.pop(controller, None)
+            self._flows.pop(controller, None)
 
     def progress(self, name: ObjectName, *, now: float) -> bool:
         """Whether keys may run that didn't before, since they waited for the cache to have news of this object."""
@@ -204,7 +204,7 @@ class Queue:
             return _NOTHING_TO_DO
         if entry.stage is Stage.GATED:
             return Busy(retry_seconds=_GATED_RETRY_SECONDS)
-        if entry.lane.is_shut or (entry.stage is Stage.WAITING and not entry.lane.has_room):
+        if entry.flow.is_blocked or (entry.stage is Stage.WAITING and not entry.flow.has_room):
             return Busy(retry_seconds=_FULL_RETRY_SECONDS)
         self.counts.claims += 1
         self._leases_made += 1
@@ -288,7 +288,7 @@ class Queue:
             entry.stage = Stage.GATED
             return
         entry.stage = Stage.WAITING
-        self._order.push(entry, entry.lane, mark.klass, now=now)
+        self._order.push(entry, entry.flow, mark.klass, now=now)
 
     def _pass_gate(self, entry: Entry, now: float) -> None:
         if entry.stage is Stage.GATED and entry.mark is not None:
@@ -308,7 +308,7 @@ class Queue:
             return None
         share = self._limits.jobs_of_one_controller * max(1, self.window.workers)
         if share != self._order.share:
-            self._order.deal(share, self._lanes.values())
+            self._order.set_share(share, self._flows.values())
         entry = self._order.pop(now)
         if entry is not None:
             entry.stage = Stage.QUEUED
@@ -329,8 +329,8 @@ class Queue:
             self._set_offer(entry, None)
             self._again.pop(entry, None)
             return
-        self._order.discard(entry, entry.lane)
-        self._order.enter(entry.lane)
+        self._order.discard(entry, entry.flow)
+        self._order.enter(entry.flow)
 
     def _adopt(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
         """Whether the key was free, and now is held as an earlier life of the watcher granted it. What marked the key stays: it is dirty."""
@@ -379,7 +379,7 @@ class Queue:
         del self._leases[lease.id]
         entry.stage, entry.lease = Stage.IDLE, None
         entry.stage_timer.due = None
-        self._order.release(entry.lane)
+        self._order.release(entry.flow)
         if not lease.is_dismissed:
             entry.learn_writes(lease.report)
             self._plan_next(entry, lease.report, now)
@@ -460,14 +460,14 @@ class Queue:
     def _entry_of(self, key: JobKey) -> Entry:
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key, self._lane_of(key.controller))
+            entry = self._entries[key] = Entry(key, self._flow_of(key.controller))
         return entry
 
-    def _lane_of(self, controller: ControllerId) -> Lane[Entry]:
-        lane = self._lanes.get(controller)
-        if lane is None:
-            lane = self._lanes[controller] = Lane(share=self._order.share)
-        return lane
+    def _flow_of(self, controller: ControllerId) -> Flow[Entry]:
+        flow = self._flows.get(controller)
+        if flow is None:
+            flow = self._flows[controller] = Flow(share=self._order.share)
+        return flow
 
     def _queued(self, key: JobKey) -> Entry | None:
         """The entry of a key that is queued; an answer to an offer may come when the key is long claimed."""
@@ -483,7 +483,7 @@ class Queue:
             entry.stop(purpose)
         entry.failures = 0
         if entry.stage is Stage.WAITING:
-            self._order.discard(entry, entry.lane)
+            self._order.discard(entry, entry.flow)
         if entry.stage in (Stage.WAITING, Stage.GATED):
             entry.stage, entry.mark = Stage.IDLE, None
         if entry.stage is Stage.LEASED:

@@ -16,12 +16,12 @@ from typing import Final
 from metaloop.common.api import fields
 from metaloop.common.api.hook import HookVersion
 from metaloop.common.errors import InvalidAnswer, InvalidSpec, Unavailable
-from metaloop.common.interest import ANYWHERE, InNamespace, InNamespacesWith, Interest, Where
 from metaloop.common.json import JsonObject, dumps_sorted
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector, parse_selector
 from metaloop.common.observation import ObservedGroup, Related
+from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
 from metaloop.reconciler.core.hooks.body import body_of
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import RelatedUnknown
@@ -45,7 +45,7 @@ def fingerprint_of(observed: Observed) -> str:
     return blake2b(dumps_sorted(shown), digest_size=_FINGERPRINT_BYTES).hexdigest()
 
 
-def interests_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[Interest, ...]:
+def interests_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[RelatedQuery, ...]:
     """What the answer in the `body` of a customize hook's response asks to follow. Raises InvalidAnswer that names the field at fault."""
     raw = body_of(body, keys=KEYS, is_strict=is_strict).fields
     try:
@@ -75,7 +75,7 @@ def known_in(related: Related) -> list[ResourceInfo]:
     return [*(group.info for group in related.groups), *related.waiting]
 
 
-def refuse_out_of_reach(interests: Sequence[Interest], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:
+def refuse_out_of_reach(interests: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:
     """Raises InvalidAnswer for a rule that makes no sense of its resource's scope; `bound_to` is the only namespace that may be named, if any."""
     namespaced = {info.id: info.namespaced for info in infos}
     for index, interest in enumerate(interests):
@@ -89,7 +89,7 @@ def refuse_out_of_reach(interests: Sequence[Interest], infos: Sequence[ResourceI
                 pass
 
 
-def _interest(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> Interest:
+def _interest(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> RelatedQuery:
     if is_strict and (unknown := sorted(rule.keys() - _RULE_KEYS)):
         raise InvalidSpec(f"{field}.{unknown[0]}", f"is no field of a rule, which has {', '.join(sorted(_RULE_KEYS))} (read strictly)")
     names = frozenset(fields.texts_at(rule, "names", field))
@@ -103,7 +103,7 @@ def _interest(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> In
     if home and namespaces is not None:
         raise InvalidSpec(f"{field}.namespaceSelector", f"needs version v2: {_ONLY_IN_V2}")
     where = _where(namespace or home, namespaces)
-    return Interest(resource=fields.resource_id(rule, field), where=where, labels=labels or Selector(), names=names)
+    return RelatedQuery(resource=fields.resource_id(rule, field), where=where, labels=labels or Selector(), names=names)
 
 
 def _where(namespace: str, namespaces: Selector | None) -> Where:

@@ -1,4 +1,4 @@
-"""Where the objects of one resource are: by name, by namespace and by label, for those who look for related objects."""
+"""An index of one resource's objects by name, namespace and label, for queries of related objects."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
@@ -12,8 +12,8 @@ Under = TypeVar("Under", bound=Hashable)
 _NOTHING: Keys = {}
 
 
-class Places:
-    """An index of one resource's cache, which has to be told of every change."""
+class ObjectIndex:
+    """The keys of a cache's objects. It must be told of every change to the cache."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._by_name: dict[str, dict[ObjectKey, None]] = {}
@@ -25,7 +25,7 @@ class Places:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """The object is there now."""
+        """Index an object."""
         namespace, name = key = record.key
         self._by_name.setdefault(name, {})[key] = None
         self._by_namespace.setdefault(namespace, {})[key] = None
@@ -34,7 +34,7 @@ class Places:
             self._by_label_anywhere.setdefault(pair, {})[key] = None
 
     def remove(self, record: Record) -> None:
-        """The object, which was there like this, isn't any more."""
+        """Remove an object, given as it was indexed."""
         namespace, name = key = record.key
         _strike(self._by_name, name, key)
         _strike(self._by_namespace, namespace, key)
@@ -43,17 +43,17 @@ class Places:
             _strike(self._by_label_anywhere, pair, key)
 
     def named(self, names: Iterable[str]) -> Iterator[ObjectKey]:
-        """Those of these names, wherever they are."""
+        """The keys with one of `names`, in any namespace."""
         for name in names:
             yield from self._by_name.get(name, _NOTHING)
 
     def in_namespace(self, namespace: str, selector: Selector) -> Keys:
-        """Those in a namespace that `selector` may match: few where it asks for a label's value."""
+        """The keys in a namespace that `selector` may match: few where it requires a label to have one value."""
         pair = equality_of(selector)
         return self._by_namespace.get(namespace, _NOTHING) if pair is None else self._by_label.get((namespace, pair), _NOTHING)
 
     def anywhere(self, selector: Selector) -> Iterator[ObjectKey]:
-        """Those that `selector` may match, wherever they are."""
+        """The keys that `selector` may match, in any namespace."""
         pair = equality_of(selector)
         if pair is not None:
             yield from self._by_label_anywhere.get(pair, _NOTHING)

@@ -1,10 +1,10 @@
-"""How patient a reflector is, by how its watches end."""
+"""How long a reflector waits, by how its watches end."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.watcher.core.resume import Ending, Patience
+from metaloop.watcher.core.watch_backoff import Ending, WatchBackoff
 
 
 @pytest.mark.parametrize(
@@ -18,47 +18,47 @@ from metaloop.watcher.core.resume import Ending, Patience
     ],
 )
 def test_fruitless_ends_in_a_row_are_waited_out_longer_and_longer(ending: Ending, waits: list[float]):
-    patience = Patience()
+    backoff = WatchBackoff()
 
-    assert [patience.after(ending, was_fruitful=False) for _ in waits] == waits
+    assert [backoff.after(ending, made_progress=False) for _ in waits] == waits
 
 
 @pytest.mark.parametrize(("ending", "longest"), [(Ending.BROKEN, 5.0), (Ending.REFUSED, 30.0), (Ending.CLEAN, 30.0)])
 def test_there_is_a_longest_wait(ending: Ending, longest: float):
-    patience = Patience()
+    backoff = WatchBackoff()
 
-    assert [patience.after(ending, was_fruitful=False) for _ in range(1000)][-1] == longest
+    assert [backoff.after(ending, made_progress=False) for _ in range(1000)][-1] == longest
 
 
 @pytest.mark.parametrize("ending", [Ending.CLEAN, Ending.EXPIRED, Ending.UNREADABLE])
 def test_an_end_after_news_is_resumed_at_once_whatever_was_before(ending: Ending):
-    patience = Patience(fruitless=50)
+    backoff = WatchBackoff(fruitless_ends=50)
 
-    assert patience.after(ending, was_fruitful=True) == 0
+    assert backoff.after(ending, made_progress=True) == 0
 
 
 @pytest.mark.parametrize("ending", [Ending.EXPIRED, Ending.REFUSED])
-def test_a_server_that_is_back_and_refuses_at_first_is_not_waited_for_as_long_as_the_outage_lasted(ending: Ending):
-    patience = Patience()
+def test_a_refusal_after_an_outage_is_retried_soon(ending: Ending):
+    backoff = WatchBackoff()
     for _ in range(50):
-        patience.after(Ending.BROKEN, was_fruitful=False)
+        backoff.after(Ending.BROKEN, made_progress=False)
 
-    assert [patience.after(ending, was_fruitful=False) for _ in range(6)] == [1, 2, 4, 8, 16, 30]
+    assert [backoff.after(ending, made_progress=False) for _ in range(6)] == [1, 2, 4, 8, 16, 30]
 
 
-def test_what_has_changed_is_tried_anew_without_the_old_patience():
-    patience = Patience(fruitless=50)
+def test_a_reset_starts_over():
+    backoff = WatchBackoff(fruitless_ends=50)
 
-    patience.forget()
+    backoff.reset()
 
-    assert patience.after(Ending.REFUSED, was_fruitful=False) == 0.1
+    assert backoff.after(Ending.REFUSED, made_progress=False) == 0.1
 
 
 @given(st.lists(st.sampled_from(Ending), min_size=20, max_size=60))
 def test_no_sequence_of_fruitless_ends_is_a_hot_loop(endings: list[Ending]):
-    patience = Patience()
+    backoff = WatchBackoff()
 
-    waits = [patience.after(ending, was_fruitful=False) for ending in endings]
+    waits = [backoff.after(ending, made_progress=False) for ending in endings]
 
     assert all(wait > 0 for wait in waits[3:])
     assert sum(waits) > 15

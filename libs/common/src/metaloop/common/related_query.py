@@ -1,7 +1,7 @@
-"""What a parent asks to be shown beside its children: one rule of its customize hook, as the watcher follows it.
+"""A query for related objects: what one rule of a customize hook selects.
 
-The reconciler makes interests of a customize hook's rules, with what they mean for this parent already settled (a hook of version v1 sees
-nothing outside of its parent's namespace); the watcher only selects by them.
+The reconciler turns the rules of a customize hook into queries and resolves what they mean for the parent: a v1 hook, for
+example, sees only its parent's namespace. The watcher subscribes the parent to the queries and selects by them.
 """
 
 from dataclasses import dataclass
@@ -36,21 +36,21 @@ ANYWHERE: Final = Anywhere()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interest:
-    """Which objects of one resource: those that meet everything said here."""
+class RelatedQuery:
+    """The objects of one resource that meet every condition given here."""
 
     resource: ResourceId
     where: Where = ANYWHERE
     labels: Selector = EVERYTHING
     names: frozenset[str] = frozenset()
-    """What they may be called; empty: anything."""
+    """The names that are selected; empty: all."""
 
     def selects(self, *, name: str, labels: Labels) -> bool:
-        """Whether an object is meant that is where the interest looks."""
+        """Whether an object with this name and these labels is selected, provided that the query reaches its namespace."""
         return (not self.names or name in self.names) and self.labels.matches(labels)
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Whether the interest looks into a namespace; an empty one is where cluster-scoped objects are."""
+        """Whether objects in a namespace can be selected; cluster-scoped objects have an empty one."""
         match self.where:
             case Anywhere():
                 return True
@@ -62,13 +62,13 @@ class Interest:
                 assert_never(self.where)
 
     def to_wire(self) -> list[JsonValue]:
-        """Its wire form, the same for equal interests."""
+        """The wire form. Equal queries have equal wire forms."""
         resource: list[JsonValue] = [self.resource.api_version, self.resource.resource]
         return [resource, _where_to_wire(self.where), _selector_to_wire(self.labels), [*sorted(self.names)]]
 
     @classmethod
-    def from_wire(cls, wire: JsonValue) -> "Interest":
-        """The interest of a wire form; raises ValueError or TypeError for anything else."""
+    def from_wire(cls, wire: JsonValue) -> "RelatedQuery":
+        """The query whose `to_wire` was `wire`. Raises ValueError or TypeError for anything else."""
         resource, where, labels, names = _list(wire)
         api_version, plural = _list(resource)
         return cls(

@@ -15,16 +15,16 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import COMPOSITES, Cluster
 from metaloop.devkit.testbed.manifests import composite, parent_resource
-from metaloop.watcher.core.health import Health, Patient
-from metaloop.watcher.health import HealthWriter, Pace
+from metaloop.watcher.core.health import ControllerHealth, HealthSummary
+from metaloop.watcher.health_writer import HealthWriter, StatusIntervals
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
-SYNCED = Health(generation=1, reason="Synced", message="all parents are in sync", is_ready=True, parents=2)
+SYNCED = HealthSummary(generation=1, reason="Synced", message="all parents are in sync", is_ready=True, parents=2)
 
 
 class Ward:
-    """One controller, and how it fares as far as the writer is told."""
+    """One controller, and its health as the writer sees it."""
 
     def __init__(self, cluster: Cluster, proxy: ApiProxy, name: str) -> None:
         self._cluster = cluster
@@ -33,12 +33,12 @@ class Ward:
         self.clock = FakeClock()
         self.looks = 0
         self.raw: JsonObject = {}
-        self.health = SYNCED
+        self.summary = SYNCED
         self.leads = True
 
-    def patients(self) -> Iterable[Patient]:
+    def health(self) -> Iterable[ControllerHealth]:
         self.looks += 1
-        yield Patient(resource=COMPOSITES, raw=self.raw, health=self.health)
+        yield ControllerHealth(resource=COMPOSITES, raw=self.raw, summary=self.summary)
 
     async def looked_at(self) -> None:
         """Return once the present state was looked at, and what followed from it is done."""
@@ -59,7 +59,9 @@ async def ward(kube: KubeClient, cluster: Cluster, proxy: ApiProxy, namespace: s
     manifest = composite(ward.name, parent=parent_resource("wards"), hook_url="http://127.0.0.1:1/", children=[])
     ward.raw = await cluster.create(COMPOSITES, manifest)
     async with asyncio.TaskGroup() as tasks:
-        writer = HealthWriter(kube, patients=ward.patients, clock=ward.clock, leads=lambda: ward.leads, pace=Pace(look_seconds=0.05))
+        writer = HealthWriter(
+            kube, source=ward.health, clock=ward.clock, leads=lambda: ward.leads, intervals=StatusIntervals(check_seconds=0.05)
+        )
         running = tasks.create_task(writer.run())
         yield ward
         running.cancel()
@@ -89,19 +91,19 @@ async def test_health_is_written_once_and_then_left_alone(ward: Ward):
     assert ward.writes() == 1
 
 
-async def test_a_condition_that_turns_is_told_soon_and_numbers_later(ward: Ward):
+async def test_a_changed_condition_is_written_soon_and_counts_later(ward: Ward):
     await ward.looked_at()
     ward.clock.advance(10)
     await ward.looked_at()
 
-    ward.health = replace(SYNCED, parents=3)
+    ward.summary = replace(SYNCED, parents=3)
     ward.clock.advance(5)
     await ward.looked_at()
     assert ward.writes() == 1
-    ward.health = replace(ward.health, is_ready=False, reason="HookFailing", failing=1)
+    ward.summary = replace(ward.summary, is_ready=False, reason="HookFailing", failing=1)
     await ward.looked_at()
     assert ward.writes() == 2
-    ward.health = replace(ward.health, failing=2)
+    ward.summary = replace(ward.summary, failing=2)
     ward.clock.advance(30)
     await ward.looked_at()
 
@@ -110,12 +112,12 @@ async def test_a_condition_that_turns_is_told_soon_and_numbers_later(ward: Ward)
     assert ward.writes() == 3
 
 
-async def test_what_was_told_stands_for_a_while_until_it_is_known_how_all_parents_fare(ward: Ward):
+async def test_the_last_status_stands_while_some_parents_have_not_been_synced(ward: Ward):
     await ward.looked_at()
     ward.clock.advance(10)
     await ward.looked_at()
 
-    ward.health = replace(SYNCED, is_ready=False, reason="Starting", is_settled=False)
+    ward.summary = replace(SYNCED, is_ready=False, reason="Starting", is_settled=False)
     await ward.looked_at()
     ward.clock.advance(29)
     await ward.looked_at()
@@ -132,7 +134,7 @@ async def test_an_edited_spec_is_left_alone_for_as_long_as_a_new_controller(ward
     await ward.looked_at()
 
     unstructured.metadata(ward.raw)["generation"] = 2
-    ward.health = replace(SYNCED, generation=2)
+    ward.summary = replace(SYNCED, generation=2)
     await ward.looked_at()
     ward.clock.advance(4)
     await ward.looked_at()
@@ -143,7 +145,7 @@ async def test_an_edited_spec_is_left_alone_for_as_long_as_a_new_controller(ward
     assert ward.writes() == 2
 
 
-async def test_what_could_not_be_written_is_written_later(ward: Ward, proxy: ApiProxy):
+async def test_a_failed_write_is_repeated_later(ward: Ward, proxy: ApiProxy):
     proxy.refusals["compositecontrollers"] = 503
     await ward.looked_at()
     ward.clock.advance(10)
@@ -156,7 +158,7 @@ async def test_what_could_not_be_written_is_written_later(ward: Ward, proxy: Api
     assert (await ward.status())["parents"] == 2
 
 
-async def test_nothing_is_written_by_who_leads_no_more(ward: Ward):
+async def test_a_former_leader_writes_nothing(ward: Ward):
     ward.leads = False
     await ward.looked_at()
     ward.clock.advance(60)

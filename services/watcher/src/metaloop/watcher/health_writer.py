@@ -1,0 +1,115 @@
+"""Writes the health of each controller into its status: rarely, never in its first seconds, and only where it changes something."""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from metaloop.common.errors import MetaloopError
+from metaloop.common.json import JsonObject, dumps
+from metaloop.common.kube.client import MERGE_PATCH, KubeClient
+from metaloop.common.objects import unstructured
+from metaloop.common.telemetry import fields, get_logger
+from metaloop.watcher.core.health import ControllerHealth, HealthSummary, status_of
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusIntervals:
+    """How often the health is checked, and how rarely it is written."""
+
+    check_seconds: float = 1.0
+    first_seconds: float = 5.0
+    """After a controller is created or its spec changes, it is not written for so long, so that its author's next update meets no conflict."""
+    condition_seconds: float = 5.0
+    """The shortest time between two writes where a condition changed."""
+    count_seconds: float = 30.0
+    """The shortest time between two writes where only counts or messages changed."""
+    settle_seconds: float = 30.0
+    """How long the last status stands while some parents have not been synced: after a change of leader, or of the spec."""
+
+
+HealthSource: TypeAlias = Callable[[], Iterable[ControllerHealth]]
+
+
+_DEFAULT = StatusIntervals()
+
+
+@dataclass(slots=True)
+class _Written:
+    """What is known of the status of one controller."""
+
+    generation: int
+    quiet_until: float
+    last: HealthSummary | None = None
+    last_at: float = float("-inf")
+    unsettled_since: float | None = None
+
+
+class HealthWriter:
+    """Checks all controllers every second while it runs."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        source: HealthSource,
+        clock: Callable[[], float],
+        leads: Callable[[], bool],
+        intervals: StatusIntervals = _DEFAULT,
+    ) -> None:
+        self._kube = kube
+        self._leads = leads
+        """Whether this watcher leads at this moment. Asked before each write, since the process may have stalled since the last."""
+        self._source = source
+        self._clock = clock
+        self._intervals = intervals
+        self._written: dict[str, _Written] = {}
+        """By the UID of the controller."""
+
+    async def run(self) -> None:
+        """Check and write until cancelled."""
+        while True:
+            await asyncio.sleep(self._intervals.check_seconds)
+            current: dict[str, _Written] = {}
+            for health in tuple(self._source()):
+                uid = unstructured.uid(health.raw)
+                current[uid] = written = self._written_of(uid, unstructured.generation(health.raw))
+                if self._is_due(written, health.summary) and self._leads():
+                    await self._write(written, health)
+            self._written = current
+
+    def _written_of(self, uid: str, generation: int) -> _Written:
+        written = self._written.get(uid)
+        if written is None:
+            return _Written(generation, self._clock() + self._intervals.first_seconds)
+        if written.generation != generation:
+            written.generation, written.quiet_until = generation, self._clock() + self._intervals.first_seconds
+        return written
+
+    def _is_due(self, written: _Written, summary: HealthSummary) -> bool:
+        now = self._clock()
+        written.unsettled_since = None if summary.is_settled else written.unsettled_since or now
+        settled_at = (written.unsettled_since or -math.inf) + self._intervals.settle_seconds
+        if summary == written.last or now < written.quiet_until or now < settled_at:
+            return False
+        is_turn = written.last is None or written.last.condition != summary.condition
+        return now >= written.last_at + (self._intervals.condition_seconds if is_turn else self._intervals.count_seconds)
+
+    async def _write(self, written: _Written, health: ControllerHealth) -> None:
+        """Write the status unless it says the same already. A failed write is repeated when the next one would be due."""
+        raw = health.raw
+        written.last_at = self._clock()
+        before = unstructured.child_object(raw, "status")
+        status = status_of(health.summary, before, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        if status != before:
+            patch: JsonObject = {"metadata": {"uid": unstructured.uid(raw)}, "status": status}
+            try:
+                await self._kube.patch(health.resource, "", unstructured.name(raw), dumps(patch), MERGE_PATCH, subresource="status")
+            except MetaloopError as error:
+                log.warning("health.write_failed", **{fields.NAME: unstructured.describe(raw), fields.ERROR: str(error)})
+                return
+        written.last = health.summary

@@ -1,0 +1,216 @@
+"""Subscriptions to related objects: who is marked for a change, and what a parent is shown."""
+
+import pytest
+
+from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.json import loads
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
+from metaloop.common.observation import CachedRelated
+from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
+from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.record import Record
+from metaloop.watcher.subscriptions import RelatedSubscriptions
+
+from .objects import CONFIGMAPS, HELLOS, record
+
+NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
+NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False)
+CONTROLLER = ControllerId("CompositeController", "hello")
+P, Q = (JobKey(CONTROLLER, HELLOS.id, "n", name) for name in "pq")
+
+
+def labelled(**labels: str) -> Selector:
+    """What asks for these labels."""
+    return Selector(tuple(Requirement(key, "In", (value,)) for key, value in labels.items()))
+
+
+def query(resource: ResourceInfo = CONFIGMAPS, *, where: Where = ANYWHERE, labels: Selector = EVERYTHING, names: str = "") -> RelatedQuery:
+    """A query for objects of these names, each a letter."""
+    return RelatedQuery(resource=resource.id, where=where, labels=labels, names=frozenset(names))
+
+
+class World:
+    """Subscriptions over caches, each synced once its resource was listed."""
+
+    def __init__(self) -> None:
+        self.caches: dict[ResourceId, ResourceCache] = {}
+        self.served: dict[ResourceId, ResourceInfo] = {}
+        self.subscriptions = RelatedSubscriptions(self.caches, served=lambda: self.served)
+        for resource in (CONFIGMAPS, NAMESPACES, NODES):
+            self.serve(resource)
+            self.sync(resource)
+
+    def serve(self, resource: ResourceInfo) -> None:
+        self.served[resource.id] = resource
+
+    def sync(self, resource: ResourceInfo, *records: Record) -> None:
+        cache = self.caches[resource.id] = ResourceCache(resource)
+        cache.begin_list()
+        for each in records:
+            cache.put(each)
+        cache.end_list("1")
+
+    def see(self, resource: ResourceInfo, seen: Record) -> set[JobKey]:
+        """Whom it concerns that an object is like this now."""
+        return self._concerned(self.caches[resource.id].put(seen))
+
+    def lose(self, resource: ResourceInfo, lost: Record) -> set[JobKey]:
+        """Whom it concerns that an object is gone."""
+        return self._concerned(self.caches[resource.id].remove(lost))
+
+    def _concerned(self, change: Change | None) -> set[JobKey]:
+        assert change is not None
+        return self.subscriptions.concerned_by(change)
+
+    def subscribe(self, key: JobKey, *queries: RelatedQuery) -> CachedRelated:
+        return self.subscriptions.subscribe(key, "f", queries)
+
+    def shown(self, *queries: RelatedQuery) -> list[str]:
+        """The `namespace/name` of what a parent with these queries is shown."""
+        (group,) = self.subscribe(P, *queries).groups
+        shown = [loads(item)["metadata"] for item in group.objects]
+        return [f"{metadata['namespace']}/{metadata['name']}" for metadata in shown]
+
+
+@pytest.fixture
+def world() -> World:
+    """Two namespaces, one of them blue, each with two ConfigMaps, of which one is labelled."""
+    world = World()
+    world.sync(NAMESPACES, record("n", namespace="", labels={"team": "blue"}), record("m", namespace=""))
+    world.sync(
+        CONFIGMAPS,
+        *(record("a", namespace=namespace, labels={"app": "web"}) for namespace in "nm"),
+        *(record("b", namespace=namespace) for namespace in "nm"),
+    )
+    world.sync(NODES, record("x", namespace=""), record("y", namespace=""))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (query(), ["m/a", "m/b", "n/a", "n/b"]),
+        (query(labels=labelled(app="web")), ["m/a", "n/a"]),
+        (query(labels=Selector((Requirement("app", "DoesNotExist"),))), ["m/b", "n/b"]),
+        (query(names="a"), ["m/a", "n/a"]),
+        (query(where=InNamespace("n")), ["n/a", "n/b"]),
+        (query(where=InNamespace("n"), labels=labelled(app="web")), ["n/a"]),
+        (query(where=InNamespace("n"), names="bc"), ["n/b"]),
+        (query(where=InNamespacesWith(labelled(team="blue"))), ["n/a", "n/b"]),
+        (query(where=InNamespacesWith(labelled(team="blue")), labels=labelled(app="web")), ["n/a"]),
+        (query(where=InNamespacesWith(labelled(team="blue")), names="b"), ["n/b"]),
+        (query(NODES), ["/x", "/y"]),
+        (query(NODES, where=InNamespace("n"), names="y"), ["/y"]),
+        (query(NODES, where=InNamespacesWith(labelled(team="blue"))), []),
+    ],
+)
+def test_a_parent_is_shown_what_its_query_selects(world: World, wanted: RelatedQuery, expected: list[str]):
+    assert world.shown(wanted) == expected
+
+
+def test_what_two_queries_select_is_shown_once(world: World):
+    assert world.shown(query(names="a"), query(where=InNamespace("n"))) == ["m/a", "n/a", "n/b"]
+
+
+def test_each_queried_resource_has_a_group_even_if_empty(world: World):
+    related = world.subscribe(P, query(NODES, names="z"), query(names="z"))
+
+    assert [(group.resource, group.objects) for group in related.groups] == [(NODES, []), (CONFIGMAPS, [])]
+
+
+def test_the_answer_follows_the_cache_and_keeps_its_fingerprint(world: World):
+    world.subscribe(P, query(where=InNamespace("n"), names="c"))
+
+    world.see(CONFIGMAPS, record("c"))
+
+    related = world.subscriptions.observe(P)
+    assert related is not None
+    assert related.fingerprint == "f"
+    assert [len(group.objects) for group in related.groups] == [1]
+
+
+def test_a_parent_without_subscriptions_is_shown_nothing(world: World):
+    assert world.subscriptions.observe(P) is None
+
+
+def test_a_change_concerns_exactly_the_subscribers_of_the_object(world: World):
+    world.subscribe(P, query(where=InNamespace("n"), names="a"))
+    world.subscribe(Q, query(where=InNamespace("n"), names="b"))
+
+    assert world.see(CONFIGMAPS, record("a", version=2)) == {P}
+    assert world.lose(CONFIGMAPS, record("b")) == {Q}
+    assert world.see(CONFIGMAPS, record("c")) == set()
+
+
+def test_an_object_that_stops_matching_concerns_its_former_subscribers(world: World):
+    world.subscribe(P, query(labels=labelled(app="web")))
+
+    assert world.see(CONFIGMAPS, record("a", version=2, labels={"app": "db"})) == {P}
+    assert world.see(CONFIGMAPS, record("a", version=3, labels={"app": "db"})) == set()
+
+
+def test_a_relabelled_namespace_concerns_queries_by_its_labels_that_select_something(world: World):
+    world.subscribe(P, query(where=InNamespacesWith(labelled(team="red"))))
+    world.subscribe(Q, query(where=InNamespacesWith(labelled(team="red")), names="z"))
+
+    assert world.see(NAMESPACES, record("m", namespace="", version=2, labels={"team": "red"})) == {P}
+    assert world.see(NAMESPACES, record("m", namespace="", version=3, labels={"team": "red", "more": ""})) == set()
+    assert world.see(NAMESPACES, record("m", namespace="", version=4)) == {P}
+
+
+def test_an_unserved_resource_is_told_apart_from_one_being_listed(world: World):
+    world.caches.pop(CONFIGMAPS.id)
+
+    related = world.subscribe(P, query(), query(HELLOS), query(NODES, names="x"))
+
+    assert (related.waiting, related.unknown) == ([CONFIGMAPS], [HELLOS.id])
+    assert [group.resource for group in related.groups] == [NODES]
+
+
+def test_an_incomplete_answer_becomes_answerable_once_everything_is_there(world: World):
+    world.caches.pop(CONFIGMAPS.id)
+    world.subscribe(P, query(), query(HELLOS))
+    world.subscribe(Q, query(NODES))
+
+    world.sync(CONFIGMAPS)
+    assert world.subscriptions.take_answerable() == []
+    world.serve(HELLOS)
+    world.sync(HELLOS)
+
+    assert world.subscriptions.take_answerable() == [P]
+    assert world.subscriptions.take_answerable() == []
+
+
+def test_a_query_by_namespace_labels_waits_for_namespaces_too(world: World):
+    world.caches.pop(NAMESPACES.id)
+
+    related = world.subscribe(P, query(where=InNamespacesWith(labelled(team="blue"))))
+
+    assert related.waiting == [NAMESPACES]
+    assert world.subscriptions.resources == {CONFIGMAPS.id, NAMESPACES.id}
+
+
+def test_a_resource_without_subscribers_is_not_needed(world: World):
+    changes: list[set[ResourceId]] = []
+    world.subscriptions.on_change = lambda: changes.append(world.subscriptions.resources)
+    world.subscribe(P, query())
+    world.subscribe(Q, query())
+
+    world.subscribe(P, query(NODES))
+    world.subscriptions.forget(Q)
+    world.subscriptions.forget_controller(CONTROLLER)
+
+    assert changes[0] == {CONFIGMAPS.id}
+    assert changes[-1] == set()
+    assert world.see(CONFIGMAPS, record("a", version=2)) == set()
+
+
+def test_subscriptions_are_kept_for_parents_that_are_still_served(world: World):
+    world.subscribe(P, query())
+    world.subscribe(Q, query())
+
+    world.subscriptions.forget_controller(CONTROLLER, unless=lambda key: key == P)
+
+    assert world.see(CONFIGMAPS, record("a", version=2)) == {P}
