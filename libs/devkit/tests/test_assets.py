@@ -103,7 +103,7 @@ async def test_a_failure_is_told_in_one_line_and_the_next_source_asked(tmp_path:
     folder = await ensure(sources=[Failing("the moon"), Giving("second")], environ=environ(tmp_path))
 
     assert origins(folder) == from_("second")
-    assert capsys.readouterr().err == f"metaloop: {', '.join(PROGRAMS)} not from the moon: out of kubectl\n"
+    assert capsys.readouterr().err == f"metaloop: no {', '.join(PROGRAMS)} from the moon: out of kubectl\n"
 
 
 async def test_what_a_source_gave_before_it_failed_is_kept(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds the control-plane programs, or gets them: one folder that holds all of them, usable as $KUBEBUILDER_ASSETS."""
+"""Finds or fetches the control-plane programs, in one folder that can be used as $KUBEBUILDER_ASSETS."""
 
 from metaloop.devkit.assets.cache import ensure, ensure_jaeger
 from metaloop.devkit.assets.programs import PROGRAMS

@@ -1,6 +1,6 @@
-"""Where programs are looked for, in which order, and the per-user folder that keeps what was fetched.
+"""Where programs are looked for, and the per-user cache of fetched programs.
 
-A folder of the cache is complete or it is not there: it is filled under another name, then renamed.
+A folder of the cache is complete or does not exist: it is filled under another name, then renamed.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ _LOCK_POLL_SECONDS = 0.5
 
 
 def default_sources() -> tuple[Source, ...]:
-    """The sources in the order in which they are asked."""
+    """The sources, in the order in which they are tried."""
     return (KubernetesReleases(), EtcdReleases(), GoModules())
 
 
 async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """A folder that holds all programs: $KUBEBUILDER_ASSETS, or one of the cache, filled now if need be."""
+    """A folder with all programs: $KUBEBUILDER_ASSETS, or a folder of the cache, which is filled first if it is missing; raises AssetsMissing."""
     given = _given(environ)
     if given and not programs.missing_from(given):
         return given
     root = _cache_root(environ)
     usable = _usable_of(given) if given else {}
     if given:
-        console.message(f"${VARIABLE} ({given}) lacks {', '.join(programs.missing_from(given))}: looking further for what is missing")
+        console.message(f"${VARIABLE} ({given}) lacks {', '.join(programs.missing_from(given))}: looking elsewhere for what is missing")
     folder = root / _folder_name(given if usable else None)
     if programs.missing_from(folder):
         await _fill(folder, links={**_usable_of(root / _folder_name(None)), **usable}, sources=sources or default_sources())
@@ -47,12 +47,12 @@ async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[st
 
 
 async def ensure_jaeger(*, sources: Sequence[Source] = (JaegerModule(),), environ: Mapping[str, str] = os.environ) -> Path:
-    """The program of Jaeger: one on the PATH, or one of the cache, built now if need be."""
+    """The program of Jaeger: from the PATH or from the cache, built first if it is missing; raises AssetsMissing."""
     if found := shutil.which(JAEGER, path=environ.get("PATH")):
         return Path(found)
     folder = _cache_root(environ) / f"jaeger-{JAEGER_VERSION}-{programs.operating_system()}-{programs.architecture()}"
     if programs.missing_from(folder, (JAEGER,)):
-        await _fill(folder, links={}, sources=sources, programs_of_it=(JAEGER,))
+        await _fill(folder, links={}, sources=sources, wanted=(JAEGER,))
     return folder / JAEGER
 
 
@@ -71,47 +71,49 @@ def _cache_root(environ: Mapping[str, str]) -> Path:
 
 
 def _folder_name(completes: Path | None) -> str:
-    """The name says what is inside: a version for a machine, and which folder of the user's it completes, if any."""
+    """A name for the version, the machine, and the user's folder that the cached one completes, if any."""
     name = f"{programs.kubernetes_version()}-{programs.operating_system()}-{programs.architecture()}"
     return f"{name}-with-{hashlib.sha256(str(completes).encode()).hexdigest()[:8]}" if completes else name
 
 
-async def _fill(
-    folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source], programs_of_it: Sequence[str] = programs.PROGRAMS
-) -> None:
-    """Make `folder` complete: links to what is there already, and the rest from the first source that can give it."""
+async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source], wanted: Sequence[str] = programs.PROGRAMS) -> None:
+    """Make `folder` complete: with links to programs that exist elsewhere, and the rest from the first source that has it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(folder.parent):
-        if not programs.missing_from(folder, programs_of_it):
+        if not programs.missing_from(folder, wanted):
             return
         for leftover in folder.parent.glob(f"{_FILLING}*"):
             shutil.rmtree(leftover, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_FILLING, ignore_cleanup_errors=True) as temporary:
             staging = Path(temporary) / folder.name
             staging.mkdir()
-            for program, target in links.items():
-                (staging / program).symlink_to(target)
-            await _ask_in_turn(sources, into=staging, programs_of_it=programs_of_it)
+            _link(links, into=staging)
+            await _fetch_from_first(sources, into=staging, wanted=wanted)
             shutil.rmtree(folder, ignore_errors=True)
             staging.replace(folder)
 
 
-async def _ask_in_turn(sources: Sequence[Source], *, into: Path, programs_of_it: Sequence[str]) -> None:
+def _link(links: Mapping[str, Path], *, into: Path) -> None:
+    for program, target in links.items():
+        (into / program).symlink_to(target)
+
+
+async def _fetch_from_first(sources: Sequence[Source], *, into: Path, wanted: Sequence[str]) -> None:
     for source in sources:
-        wanted = [program for program in programs.missing_from(into, programs_of_it) if program in source.offers]
-        if not wanted:
+        offered = [program for program in programs.missing_from(into, wanted) if program in source.offers]
+        if not offered:
             continue
         try:
-            await source.fetch(wanted, into=into)
+            await source.fetch(offered, into=into)
         except SourceFailed as failure:
-            console.message(f"{', '.join(wanted)} not from {source.name}: {failure}")
-    if missing := programs.missing_from(into, programs_of_it):
-        raise AssetsMissing(f"no source gave {', '.join(missing)}; ${VARIABLE} can name a folder that holds them")
+            console.message(f"no {', '.join(offered)} from {source.name}: {failure}")
+    if missing := programs.missing_from(into, wanted):
+        raise AssetsMissing(f"no source has {', '.join(missing)}; ${VARIABLE} can name a folder that holds them")
 
 
 @asynccontextmanager
 async def _locked(folder: Path) -> AsyncIterator[None]:
-    """Alone in the cache: others wait, and find the result. The kernel frees the lock of a process that died."""
+    """No other process fills the cache for as long as the block lasts. The kernel frees the lock of a process that ends."""
     with (folder / ".lock").open("w") as file:
         if not _try_lock(file.fileno()):
             await _lock(file.fileno())

@@ -14,20 +14,20 @@ from metaloop.devkit.assets.source import SourceFailed
 from metaloop.devkit.spawn import kill_tree, spawn
 
 _ETCD = "go.etcd.io/etcd/server/v3"
-_TICK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _TEMPORARY = "tmp"
-"""Where the compiler works: in the folder that is removed with all else, so that an interrupted build leaves nothing."""
+"""The compiler's temporary folder: inside the module's folder, so that an interrupted build leaves nothing behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoModules:
-    """Builds what no release could give; needs a Go toolchain and a module proxy, and some minutes."""
+    """Builds programs that no release provided; needs a Go toolchain, a module proxy, and some minutes."""
 
     name: str = "a build of the pinned Go modules"
     offers: Sequence[str] = programs.PROGRAMS
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        """Build in a folder beside the results, and move what was built into place."""
+        """Build in a folder beside the results, and move the programs into place."""
         if shutil.which("go") is None:
             raise SourceFailed("no `go` on the PATH")
         module = into / ".module"
@@ -41,7 +41,7 @@ class GoModules:
 
 
 def _builds(wanted: Sequence[str]) -> list[dict[str, str]]:
-    """The runs of the compiler: Kubernetes' programs in one, since they share most packages; etcd's has a name of its own."""
+    """The packages of each compiler run: one for Kubernetes' programs, which share most packages, and one for etcd."""
     kubernetes = {program: f"k8s.io/kubernetes/cmd/{program}" for program in wanted if program != "etcd"}
     etcd = {"etcd": _ETCD} if "etcd" in wanted else {}
     return [build for build in (kubernetes, etcd) if build]
@@ -64,30 +64,35 @@ async def _build(packages: dict[str, str], *, module: Path) -> None:
 
 async def _ended(process: asyncio.subprocess.Process, *, log: Path, progress: console.Progress) -> None:
     try:
-        while process.returncode is None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _TICK_SECONDS)
-            progress.update(f"{_steps(log)} packages")
+        while not await _has_ended(process):
+            progress.update(f"{_packages_done(log)} packages")
     finally:
         await kill_tree(process)
     if process.returncode != 0:
-        raise SourceFailed(f"go build failed: {_complaint(log)}")
+        raise SourceFailed(f"go build failed: {_error_in(log)}")
+
+
+async def _has_ended(process: asyncio.subprocess.Process) -> bool:
+    """Whether a process has ended after a moment."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), _POLL_SECONDS)
+    return process.returncode is not None
 
 
 def _linker_flags() -> str:
-    """No symbol tables, and the version that the programs report as theirs."""
+    """No symbol tables, and the version that the programs report."""
     version = programs.kubernetes_version()
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     return " ".join(["-s", "-w", *(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items())])
 
 
-def _steps(log: Path) -> int:
-    """How many packages were downloaded or compiled so far: `go build -v` names each on a line."""
+def _packages_done(log: Path) -> int:
+    """How many packages were downloaded or compiled so far: `go build -v` prints a line for each."""
     return log.read_bytes().count(b"\n")
 
 
-def _complaint(log: Path) -> str:
-    """What the compiler said last: the line that tells why it stopped."""
+def _error_in(log: Path) -> str:
+    """The last line of the compiler's output, which says why it stopped."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"

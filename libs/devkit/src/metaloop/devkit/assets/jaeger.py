@@ -1,4 +1,4 @@
-"""A build of Jaeger, which shows traces: a module of its own, in its published version, checked by its hash."""
+"""A build of Jaeger, which stores and shows traces, from its published Go module."""
 
 import json
 import os
@@ -17,18 +17,18 @@ JAEGER: Final = "jaeger-all-in-one"
 JAEGER_VERSION: Final = "v1.76.0"
 _MODULE: Final = f"github.com/jaegertracing/jaeger@{JAEGER_VERSION}"
 _HASH: Final = "h1:sWCOOF1dr+NL0PLil7mFo3BqqQL8k4WiM7aguFbc14g="
-"""What Go's checksum database has for that version; its own go.sum vouches for all that it needs."""
+"""The hash of that version in Go's checksum database; the go.sum of the module covers its dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaegerModule:
-    """Builds it where the module was unpacked; needs a Go toolchain and a module proxy, and some minutes."""
+    """Builds Jaeger in the unpacked module; needs a Go toolchain, a module proxy, and some minutes."""
 
     name: str = "a build of its Go module"
     offers: Sequence[str] = (JAEGER,)
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        """Build all that is wanted, which is one program."""
+        """Build the one program."""
         if shutil.which("go") is None:
             raise SourceFailed("no `go` on the PATH")
         with console.progress(f"building {', '.join(wanted)} from source") as progress:
@@ -43,11 +43,11 @@ class JaegerModule:
 
 
 def _verified(answer: Path) -> Path:
-    """Where the module was unpacked, if it is the one that we mean."""
+    """The folder of the unpacked module; raises SourceFailed if its hash is wrong."""
     text = answer.read_text()
-    module = json.loads(text[text.index("{") :])  # what it tells of its progress stands before it
+    module = json.loads(text[text.index("{") :])  # messages about the download come first
     if module["Sum"] != _HASH:
-        raise SourceFailed(f"{_MODULE} is not what it was: {module['Sum']} instead of {_HASH}")
+        raise SourceFailed(f"{_MODULE} has the hash {module['Sum']} instead of {_HASH}")
     return Path(module["Dir"])
 
 
@@ -58,5 +58,5 @@ async def _go(*arguments: str, folder: Path, log: Path) -> None:
     finally:
         await kill_tree(process)
     if code != 0:
-        *_, complaint = tail_of(log).splitlines() or ["it said nothing"]
-        raise SourceFailed(f"go {arguments[0]} failed: {complaint}")
+        *_, error = tail_of(log).splitlines() or ["no output"]
+        raise SourceFailed(f"go {arguments[0]} failed: {error}")

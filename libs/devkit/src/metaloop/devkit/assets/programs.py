@@ -1,4 +1,4 @@
-"""Which programs make a control plane, in which versions, and for which machine."""
+"""The programs of a control plane, their pinned versions, and the names of this platform."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 GO_MODULE = Path(__file__).with_name("gomodule")
-"""The Go module that pins the versions, with the checksum of everything that goes into a build."""
+"""The Go module that pins the versions, with the checksums of all dependencies."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -25,18 +25,18 @@ def etcd_version() -> str:
 
 
 def operating_system() -> str:
-    """This machine's operating system as releases spell it."""
+    """The operating system as releases spell it."""
     return platform.system().lower()
 
 
 def architecture() -> str:
-    """This machine's processor as releases spell it."""
+    """The processor architecture as releases spell it."""
     machine = platform.machine()
     return _ARCHITECTURES.get(machine, machine)
 
 
 def missing_from(folder: Path, wanted: Iterable[str] = PROGRAMS) -> list[str]:
-    """Those of the wanted programs that a folder does not hold ready to run."""
+    """The wanted programs that a folder does not hold as executables."""
     return [program for program in wanted if not _is_program(folder / program)]
 
 

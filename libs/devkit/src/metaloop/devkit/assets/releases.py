@@ -16,7 +16,7 @@ from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.source import SourceFailed
 
-# Where the network is closed we want to know it in seconds: the checksum, a few bytes, is asked for first and has this long.
+# The checksum, a few bytes, is requested first and must arrive in this time: so a closed network is noticed within seconds.
 _CHECKSUM_SECONDS = 5.0
 _TIMEOUT = httpx.Timeout(20.0, connect=3.0)
 
@@ -30,7 +30,7 @@ class KubernetesReleases:
     offers: Sequence[str] = ("kube-apiserver", "kube-controller-manager", "kubectl")
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        """Each program from its own URL, which has its checksum beside it."""
+        """Download each program from its own URL, and its checksum from the URL beside it."""
         platform = f"{programs.operating_system()}/{programs.architecture()}"
         async with _client() as client:
             for program in wanted:
@@ -50,7 +50,7 @@ class EtcdReleases:
     offers: Sequence[str] = ("etcd",)
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        """The one program out of the release's archive; the checksums of all archives are in one file."""
+        """Download the archive and extract the program; one file has the checksums of all archives."""
         version = programs.etcd_version()
         folder = f"etcd-{version}-{programs.operating_system()}-{programs.architecture()}"
         archive = into / f"{folder}.tar.gz"
@@ -66,7 +66,7 @@ class EtcdReleases:
 
 @asynccontextmanager
 async def _client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose failures to reach a server or to read from it are failures of the source."""
+    """An HTTP client whose errors become SourceFailed."""
     try:
         async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as client:
             yield client
@@ -86,7 +86,7 @@ async def _text(client: httpx.AsyncClient, url: str) -> str:
 
 
 async def _download(client: httpx.AsyncClient, url: str, *, to: Path, sha256: str) -> None:
-    """The file at `url`, complete and with the promised checksum."""
+    """Download `url` to a file; raises SourceFailed if the checksum is another."""
     name = url.rpartition("/")[2]
     with console.progress(f"downloading {name}") as progress:
         async with client.stream("GET", url) as response:
@@ -97,7 +97,7 @@ async def _download(client: httpx.AsyncClient, url: str, *, to: Path, sha256: st
 
 
 async def _written(response: httpx.Response, *, to: Path, progress: console.Progress) -> str:
-    """The SHA-256 of the response's body, which is written to a file."""
+    """Write the body of a response to a file, and return its SHA-256."""
     digest = hashlib.sha256()
     total = int(response.headers.get("content-length", 0))
     with to.open("wb") as file:

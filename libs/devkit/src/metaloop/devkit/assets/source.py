@@ -1,4 +1,4 @@
-"""What every source of programs has in common."""
+"""The interface of a source of programs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,22 +8,22 @@ from metaloop.devkit.errors import DevkitError
 
 
 class SourceFailed(DevkitError):
-    """A source could not give what was wanted of it; its text is one line, and the next source gets its turn."""
+    """A source does not have a program; the text is one line. The next source is tried."""
 
 
 class Source(Protocol):
-    """A way to get programs."""
+    """Somewhere to get programs from."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         ...
 
     @property
     def offers(self) -> Sequence[str]:
-        """The programs that it can give."""
+        """The programs that it may have."""
         ...
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        """Put each wanted program into the folder, whole or not at all; `SourceFailed` when one can't be had."""
+        """Put each wanted program into the folder, complete or not at all; raises `SourceFailed` if one is missing."""
         ...
