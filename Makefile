@@ -29,7 +29,7 @@ help: ## List what can be done
 
 setup: $(STAMP) ## Install everything into .venv; does nothing when nothing changed
 
-demo: setup ## Tell the story: a real cluster, 20 parents, changes, repairs, a killed reconciler
+demo: setup ## Play the first example: a real cluster, 20 parents, changes, repairs, a killed reconciler
 	@$(BIN)/metaloop demo
 
 up: setup ## Run the whole stack and leave it running until Ctrl-C; prints the KUBECONFIG to use

@@ -1,14 +1,14 @@
-"""Every example tells its story to a good end: manifests and hooks as they stand in examples/; where Pods must run, the story plays the kubelet."""
+"""The scenario of every example, with the manifests and hooks in examples/; where Pods must run, the scenario stands in for the kubelet."""
 
 from pathlib import Path
 
 import pytest
 
 from metaloop.common.objects import unstructured
-from metaloop.devkit.demo import TALES, play
-from metaloop.devkit.demo.tales.hellos import HELLOS
-from metaloop.devkit.demo.view import BlindView
-from metaloop.devkit.demo.world import furnished
+from metaloop.devkit.demo import SCENARIOS, play
+from metaloop.devkit.demo.environment import install_example
+from metaloop.devkit.demo.output import NoOutput
+from metaloop.devkit.demo.scenarios.hellos import HELLOS
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import Lab
@@ -17,22 +17,22 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", TALES)
-async def test_example_tells_its_story(lab: Lab, name: str) -> None:
-    async with furnished(lab.ground, lab.stack, example=EXAMPLES / name, namespace=f"demo-{name}") as world:
-        await play(TALES[name], world, BlindView())
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_scenario_of_the_example_succeeds(lab: Lab, name: str) -> None:
+    async with install_example(lab.ground, lab.stack, example=EXAMPLES / name, namespace=f"demo-{name}") as environment:
+        await play(SCENARIOS[name], environment, NoOutput())
 
 
-async def test_every_example_has_its_story() -> None:
+async def test_every_example_has_a_scenario() -> None:
     folders = {folder.name for folder in EXAMPLES.iterdir() if (folder / "hook.py").exists()}
 
-    expect(folders == set(TALES), f"examples are {sorted(folders)}, stories are {sorted(TALES)}")
+    expect(folders == set(SCENARIOS), f"examples are {sorted(folders)}, scenarios are {sorted(SCENARIOS)}")
 
 
 async def test_the_hello_that_users_try_first_is_greeted_in_three_languages(lab: Lab) -> None:
-    """The story has Hellos of its own; this one is the file that the example's page has its readers apply."""
-    async with furnished(lab.ground, lab.stack, example=EXAMPLES / "hello", namespace="default") as world:
-        await world.apply("hello.yaml")
+    """The scenario has Hellos of its own; this one is in the file that the README of the example tells its readers to apply."""
+    async with install_example(lab.ground, lab.stack, example=EXAMPLES / "hello", namespace="default") as environment:
+        await environment.apply("hello.yaml")
 
         await eventually(lambda: _greets(lab.cluster, "World"))
         await lab.cluster.patch(HELLOS, "default", "world", {"spec": {"who": "Moon"}})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.devkit.demo import TALES
+from metaloop.devkit.demo import SCENARIOS
 
 REPOSITORY = Path(__file__).parents[3]
 METALOOP = Path(sys.executable).with_name("metaloop")
@@ -14,13 +14,13 @@ METALOOP = Path(sys.executable).with_name("metaloop")
 
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
-def test_the_demo_tells_its_story_to_a_good_end() -> None:
+def test_the_demo_completes_its_five_steps() -> None:
     result = subprocess.run([METALOOP, "demo"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     assert result.returncode == 0, result.stderr
-    scenes = [line for line in result.stdout.splitlines() if line.endswith(" ...")]
-    assert len(scenes) == 5
-    assert "19 parents, 57 children, all as they should be" in result.stdout
+    steps = [line for line in result.stdout.splitlines() if line.endswith(" ...")]
+    assert len(steps) == 5
+    assert "19 parents, 57 children, all converged" in result.stdout
 
 
 def test_a_folder_without_an_example_is_a_clear_failure(tmp_path: Path) -> None:
@@ -30,14 +30,14 @@ def test_a_folder_without_an_example_is_a_clear_failure(tmp_path: Path) -> None:
     assert "there is no example in examples/hello" in result.stderr
 
 
-def test_examples_are_listed_with_what_they_are_about() -> None:
+def test_examples_are_listed() -> None:
     result = subprocess.run([METALOOP, "demo", "--list"], capture_output=True, text=True, check=True)
 
-    assert [line.split()[0] for line in result.stdout.splitlines()] == [*TALES]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [*SCENARIOS]
 
 
-def test_example_that_nobody_knows_is_a_clear_failure() -> None:
+def test_an_unknown_example_is_a_clear_failure() -> None:
     result = subprocess.run([METALOOP, "demo", "goodbye"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     assert result.returncode != 0
-    assert "'goodbye' is none of hello" in " ".join(result.stderr.split())
+    assert "'goodbye' is not one of hello" in " ".join(result.stderr.split())

@@ -15,7 +15,7 @@ from metaloop.devkit.cli.plan import PlanOptions, plan
 from metaloop.devkit.cli.release import release
 from metaloop.devkit.cli.run import run
 from metaloop.devkit.cli.up import UpOptions, serve
-from metaloop.devkit.demo import TALES, tell
+from metaloop.devkit.demo import SCENARIOS, run_demo
 from metaloop.devkit.dryrun.gateway import GatewayAddress
 
 app = typer.Typer(
@@ -139,18 +139,18 @@ def crds() -> None:
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="The example whose story is told.")] = "hello",
+    name: Annotated[str, typer.Argument(help="The example whose scenario is played.")] = "hello",
     *,
-    example: Annotated[Path | None, typer.Option(help="The folder of the example, if it is not examples/NAME.", file_okay=False)] = None,
+    example: Annotated[Path | None, typer.Option(help="The folder of the example. Default: examples/NAME.", file_okay=False)] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the examples and what they show.")] = False,
 ) -> None:
-    """Tell an example's story on a real cluster: hello's is of parents that converge, and of a reconciler that is killed."""
+    """Play the scenario of an example on a real cluster. In that of hello, parents converge and a reconciler is killed."""
     if list_:
-        typer.echo("\n".join(f"{name:<22} {tale.about}" for name, tale in TALES.items()))
+        typer.echo("\n".join(f"{name:<22} {scenario.about}" for name, scenario in SCENARIOS.items()))
         return
-    if name not in TALES:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(TALES)}", param_hint="NAME")
-    run(tell(TALES[name], example or Path("examples") / name))
+    if name not in SCENARIOS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(SCENARIOS)}", param_hint="NAME")
+    run(run_demo(SCENARIOS[name], example or Path("examples") / name))
 
 
 @app.command("plan")

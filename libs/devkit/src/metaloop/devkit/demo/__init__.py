@@ -1,6 +1,6 @@
-"""`metaloop demo`: an example's story on a real cluster, told while it happens."""
+"""`metaloop demo`: plays the scenario of an example on a real cluster, and shows what happens."""
 
-from metaloop.devkit.demo.tales import TALES
-from metaloop.devkit.demo.telling import play, tell
+from metaloop.devkit.demo.runner import play, run_demo
+from metaloop.devkit.demo.scenarios import SCENARIOS
 
-__all__ = ["TALES", "play", "tell"]
+__all__ = ["SCENARIOS", "play", "run_demo"]

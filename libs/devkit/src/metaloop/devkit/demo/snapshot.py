@@ -1,4 +1,4 @@
-"""What the cluster holds of a tale now: enough of it to know how far the story is, and to show it."""
+"""What the cluster holds of a scenario at one moment: to check conditions, and to show it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,28 +15,28 @@ _IN_EVERY_NAMESPACE: Final = "kube-root-ca.crt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a table, and whether what it tells of is as it should be."""
+    """One row of a table, and whether the object in it is as it should be."""
 
     cells: tuple[str, ...]
     is_right: bool = True
 
 
-class Sight(Protocol):
-    """What can be shown of any tale."""
+class Snapshot(Protocol):
+    """What every snapshot can show."""
 
     @property
     def counts(self) -> str:
-        """All of it in a line."""
+        """The snapshot in one line."""
         ...
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the cells of each row tell."""
+        """The titles of the columns."""
         ...
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The table."""
+        """The rows of the table."""
         ...
 
 
@@ -45,14 +45,14 @@ class Objects:
     """The objects of some kinds, by kind and then by `namespace/name`."""
 
     found: Mapping[str, Mapping[str, JsonObject]]
-    columns: tuple[str, ...] = ("kind", "name", "is")
+    columns: tuple[str, ...] = ("kind", "name", "content")
 
     def of(self, kind: str) -> Mapping[str, JsonObject]:
         """The objects of a kind."""
         return self.found[kind]
 
     def get(self, kind: str, key: str) -> JsonObject:
-        """One object; empty where there is none."""
+        """One object; empty if there is none."""
         return self.found[kind].get(key, {})
 
     @property
@@ -67,7 +67,7 @@ class Objects:
 
 
 async def objects_of(cluster: Cluster, resources: Sequence[ResourceInfo]) -> Objects:
-    """All objects of some kinds, but Kubernetes' own."""
+    """All objects of some kinds, except those that Kubernetes itself created."""
     found: dict[str, dict[str, JsonObject]] = {}
     for resource in resources:
         listed = await cluster.list(resource)
@@ -93,9 +93,9 @@ def _is_of_kubernetes(obj: JsonObject) -> bool:
 
 def _row(kind: str, key: str, obj: JsonObject) -> Row:
     if unstructured.is_deleting(obj):
-        return Row(cells=(kind, key, "going"), is_right=False)
-    says = _SAYS.get(kind, _status)
-    return Row(cells=(kind, key, says(obj)), is_right=kind != "Pod" or _pod(obj) in {"Ready", "Succeeded"})
+        return Row(cells=(kind, key, "being deleted"), is_right=False)
+    text_of = _TEXTS.get(kind, _status)
+    return Row(cells=(kind, key, text_of(obj)), is_right=kind != "Pod" or _pod(obj) in {"Ready", "Succeeded"})
 
 
 def _pod(obj: JsonObject) -> str:
@@ -128,7 +128,7 @@ def _pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
-_SAYS: Final[Mapping[str, Callable[[JsonObject], str]]] = {
+_TEXTS: Final[Mapping[str, Callable[[JsonObject], str]]] = {
     "Pod": _pod,
     "Service": _selector,
     "ConfigMap": _data,
@@ -137,4 +137,4 @@ _SAYS: Final[Mapping[str, Callable[[JsonObject], str]]] = {
     "ReplicaSet": _replicas,
     "StatefulSet": _replicas,
 }
-"""What a row tells of an object of a kind; of others, its status."""
+"""What the row of an object shows, by kind; for other kinds it shows the status."""

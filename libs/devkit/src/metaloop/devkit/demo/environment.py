@@ -1,9 +1,9 @@
-"""Everything that a story happens in: a cluster, Metaloop, the example's hook and its controllers."""
+"""What a scenario runs in: a cluster, Metaloop, and the hook and controllers of an example."""
 
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,44 +36,44 @@ _HOST_AND_PORT = re.compile(r"^http://[^/]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """The running parts, and what can be asked of them."""
+class Environment:
+    """The running parts."""
 
     ground: Ground
     stack: Stack
     example: Path
     namespace: str
-    """Where the story's objects are that say nothing else."""
+    """The namespace of objects whose manifests name none."""
 
     @property
     def cluster(self) -> Cluster:
-        """The way into the cluster, as its user."""
+        """A client of the cluster, with the rights of its user."""
         return self.ground.cluster
 
     async def apply(self, file: str) -> None:
-        """The objects of one of the example's files are there."""
+        """Create the objects of one of the example's files, unless they exist."""
         kinds = {**_BUILTIN, **{resource.kind: resource for resource in self.kinds()}}
         for manifest in _manifests(self.example / file):
             await _created(self.cluster, kinds[unstructured.kind(manifest)], manifest, namespace=self.namespace)
 
     def kinds(self) -> list[ResourceInfo]:
-        """The example's own kinds."""
+        """The kinds that the example defines."""
         return [_resource_of(manifest) for manifest in _manifests(self.example / _CRD_FILE)]
 
     def requests(self) -> list[Request]:
-        """What Metaloop asked of the API server, by the server's own account."""
+        """Metaloop's requests to the API server, from the server's audit log."""
         return self.ground.audit.ours_since(0)
 
     async def hook_calls(self) -> int:
-        """How often the hooks were called, as the hook gateway counts it."""
+        """How many hook calls the hook gateway has counted."""
         async with httpx.AsyncClient(trust_env=False) as client:
             metrics = (await client.get(self.stack.hookgateway.metrics_url)).text
         return sum(int(float(count)) for count in _HOOK_CALLS.findall(metrics))
 
 
 @asynccontextmanager
-async def raised(folder: Path, *, example: Path, namespace: str) -> AsyncIterator[World]:
-    """The world, ready for the story, for as long as the block lasts."""
+async def start_environment(folder: Path, *, example: Path, namespace: str) -> AsyncIterator[Environment]:
+    """A new cluster with Metaloop and the example, for as long as the block lasts."""
     if not (example / "hook.py").exists():
         raise DevkitError(f"there is no example in {example}: run this from the root of the repository, or name it with --example")
     programs = await ensure()
@@ -83,29 +83,35 @@ async def raised(folder: Path, *, example: Path, namespace: str) -> AsyncIterato
             progress.done("control plane ready, Metaloop's CRDs installed")
         with console.progress("starting watcher, hookgateway, two reconcilers, and the example's hook") as progress:
             stack = await parts.enter_async_context(ground.stack(reconcilers=2))
-            world = await parts.enter_async_context(furnished(ground, stack, example=example, namespace=namespace))
+            environment = await parts.enter_async_context(install_example(ground, stack, example=example, namespace=namespace))
             progress.done("Metaloop ready, the example's controller installed")
-        yield world
+        yield environment
 
 
 @asynccontextmanager
-async def furnished(ground: Ground, stack: Stack, *, example: Path, namespace: str) -> AsyncIterator[World]:
-    """A world on what is running already, with the example's hook, kinds and controllers, for as long as the block lasts."""
+async def install_example(ground: Ground, stack: Stack, *, example: Path, namespace: str) -> AsyncIterator[Environment]:
+    """The example's hook, kinds and controllers on services that already run, for as long as the block lasts."""
     async with _hook(example, ground.workdir) as hook_url:
         await _install_kinds(ground.cluster, example, namespace)
         controllers = [_served_at(hook_url, manifest) for manifest in _manifests(example / _CONTROLLER_FILE)]
+        async with _installed_controllers(ground.cluster, controllers):
+            yield Environment(ground=ground, stack=stack, example=example, namespace=namespace)
+
+
+@asynccontextmanager
+async def _installed_controllers(cluster: Cluster, controllers: Sequence[JsonObject]) -> AsyncIterator[None]:
+    for controller in controllers:
+        await cluster.create(_CONTROLLERS[unstructured.kind(controller)], controller)
+    try:
+        yield
+    finally:
         for controller in controllers:
-            await ground.cluster.create(_CONTROLLERS[unstructured.kind(controller)], controller)
-        try:
-            yield World(ground=ground, stack=stack, example=example, namespace=namespace)
-        finally:
-            for controller in controllers:
-                await ground.cluster.delete(_CONTROLLERS[unstructured.kind(controller)], "", unstructured.name(controller))
+            await cluster.delete(_CONTROLLERS[unstructured.kind(controller)], "", unstructured.name(controller))
 
 
 @asynccontextmanager
 async def _hook(example: Path, folder: Path) -> AsyncIterator[str]:
-    """Where the example's hooks are served, by their own program."""
+    """The address of the example's hooks, served by the example's own program."""
     folder = private_folder(folder, f"hook-{example.name}")
 
     def program(port: int) -> Program:
@@ -129,7 +135,7 @@ async def _install_kinds(cluster: Cluster, example: Path, namespace: str) -> Non
 
 
 async def _created(cluster: Cluster, resource: ResourceInfo, manifest: JsonObject, *, namespace: str) -> None:
-    """An object is there; one that was there before stays as it is."""
+    """Create an object; if it exists, it stays as it is."""
     try:
         await cluster.create(resource, manifest, namespace=unstructured.namespace(manifest) or namespace)
     except ApiRefused as refusal:
@@ -138,7 +144,7 @@ async def _created(cluster: Cluster, resource: ResourceInfo, manifest: JsonObjec
 
 
 def _served_at(base: str, controller: JsonObject) -> JsonObject:
-    """A controller whose webhooks have their paths at `base`."""
+    """The controller with `base` as host and port of its webhooks."""
     spec = unstructured.child_object(controller, "spec")
     hooks: JsonObject = {}
     for name, hook in unstructured.child_object(spec, "hooks").items():
@@ -160,6 +166,6 @@ def _resource_of(crd: JsonObject) -> ResourceInfo:
 
 
 def _manifests(file: Path) -> Iterator[JsonObject]:
-    """The manifests of a file; none where there is no such file."""
+    """The manifests of a file; none if there is no such file."""
     if file.exists():
         yield from yaml.safe_load_all(file.read_text())

@@ -1,8 +1,8 @@
-"""When a parent of the demo counts as converged."""
+"""When a parent of the first example has converged."""
 
 import pytest
 
-from metaloop.devkit.demo.tales.hellos import Greeting, Hello, Hellos
+from metaloop.devkit.demo.scenarios.hellos import Greeting, Hello, Hellos
 
 
 def hello(*texts: str, who: str = "World", counted: int | None = None) -> Hello:
@@ -13,20 +13,20 @@ def hello(*texts: str, who: str = "World", counted: int | None = None) -> Hello:
 RIGHT = ("Hello, World!", "Bonjour, World!", "Guten Tag, World!")
 
 
-def test_a_parent_with_its_three_right_children_counted_is_converged() -> None:
+def test_a_parent_with_three_right_children_in_its_status_has_converged() -> None:
     assert hello(*RIGHT).is_converged
 
 
 @pytest.mark.parametrize(
     "unfinished",
     [hello(), hello(*RIGHT[:2]), hello(*RIGHT, counted=2), hello(*RIGHT, who="Moon"), hello(*RIGHT, "Hallo, World!")],
-    ids=["no children", "one missing", "not counted yet", "greeting somebody else", "one too many"],
+    ids=["no children", "one missing", "not counted yet", "greets somebody else", "one too many"],
 )
-def test_a_parent_on_its_way_is_not(unfinished: Hello) -> None:
+def test_a_parent_with_anything_missing_or_wrong_has_not_converged(unfinished: Hello) -> None:
     assert not unfinished.is_converged
 
 
-def test_a_sight_is_converged_when_all_its_parents_are() -> None:
-    sight = Hellos(hellos=(hello(*RIGHT), hello(*RIGHT[:1])), children=4)
+def test_a_snapshot_has_converged_when_all_its_parents_have() -> None:
+    snapshot = Hellos(hellos=(hello(*RIGHT), hello(*RIGHT[:1])), children=4)
 
-    assert (sight.converged, sight.is_converged) == (1, False)
+    assert (snapshot.converged, snapshot.is_converged) == (1, False)

@@ -1,4 +1,4 @@
-"""What the cluster holds of the first example: each Hello with the greetings that are its children."""
+"""Snapshots of the first example: each Hello with its children, the greetings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.demo.sight import Row
-from metaloop.devkit.demo.world import World
+from metaloop.devkit.demo.environment import Environment
+from metaloop.devkit.demo.snapshot import Row
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 
 HELLOS = ResourceInfo(api_version="example.com/v1", resource="hellos", kind="Hello", namespaced=True, has_status=True)
@@ -26,28 +26,28 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """One parent, and the children that it owns."""
+    """One parent with the children that it owns."""
 
     name: str
     who: str
     counted: int
-    """How many greetings its status counts."""
+    """The number of greetings in its status."""
     greetings: tuple[Greeting, ...]
 
     @property
     def right(self) -> int:
-        """How many greetings greet whom they should."""
+        """How many greetings greet the right person."""
         return sum(greeting.text.endswith(f", {self.who}!") for greeting in self.greetings)
 
     @property
     def is_converged(self) -> bool:
-        """Whether children and status are what the hook asks for."""
+        """Whether children and status are what the hook wants."""
         return self.right == self.counted == len(self.greetings) == LANGUAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hellos:
-    """All parents by name, and how many children there are, orphans included."""
+    """All parents, and the number of all children, including orphans."""
 
     hellos: tuple[Hello, ...]
     children: int
@@ -55,20 +55,20 @@ class Hellos:
 
     @property
     def converged(self) -> int:
-        """How many parents are as they should be."""
+        """How many parents have converged."""
         return sum(hello.is_converged for hello in self.hellos)
 
     @property
     def is_converged(self) -> bool:
-        """Whether all are."""
+        """Whether all parents have converged."""
         return self.converged == len(self.hellos)
 
     @property
     def counts(self) -> str:
-        """How many parents and children there are."""
+        """The number of parents and children."""
         if self.is_converged:
-            return f"{len(self.hellos)} parents, {self.children} children, all as they should be"
-        return f"{self.converged} of {len(self.hellos)} parents are as they should be, {self.children} children"
+            return f"{len(self.hellos)} parents, {self.children} children, all converged"
+        return f"{self.converged} of {len(self.hellos)} parents converged, {self.children} children"
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -80,10 +80,10 @@ class Hellos:
         return next(hello for hello in self.hellos if hello.name == name)
 
 
-async def look(world: World) -> Hellos:
-    """What is there now, in two requests."""
-    parents = await world.cluster.list(HELLOS, world.namespace)
-    children = await world.cluster.list(CONFIG_MAPS, world.namespace, labels="language")
+async def take_snapshot(environment: Environment) -> Hellos:
+    """The present Hellos and greetings, in two requests."""
+    parents = await environment.cluster.list(HELLOS, environment.namespace)
+    children = await environment.cluster.list(CONFIG_MAPS, environment.namespace, labels="language")
     hellos = (_hello(parent, children) for parent in parents)
     return Hellos(hellos=tuple(sorted(hellos, key=lambda hello: hello.name)), children=len(children))
 
@@ -108,6 +108,6 @@ def _row(hello: Hello) -> Row:
 
 
 def _marks(hello: Hello) -> str:
-    """A mark for each child: right, there but not right yet, missing."""
+    """A mark for each child: right, not yet right, or missing."""
     there = min(len(hello.greetings), LANGUAGES)
     return "●" * hello.right + "◐" * (there - hello.right) + "○" * (LANGUAGES - there)

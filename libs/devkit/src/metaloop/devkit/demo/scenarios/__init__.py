@@ -1,0 +1,30 @@
+"""The scenarios of the examples."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metaloop.devkit.demo.scenario import Scenario
+from metaloop.devkit.demo.scenarios import (
+    bluegreen,
+    catset,
+    cluster_parent,
+    configmap_propagation,
+    global_configmap,
+    hello,
+    indexed_job,
+    secret_propagation,
+    service_per_pod,
+)
+
+SCENARIOS: Mapping[str, Scenario[Any]] = {
+    "hello": hello.SCENARIO,
+    "service-per-pod": service_per_pod.SCENARIO,
+    "configmap-propagation": configmap_propagation.SCENARIO,
+    "secret-propagation": secret_propagation.SCENARIO,
+    "global-configmap": global_configmap.SCENARIO,
+    "cluster-parent": cluster_parent.SCENARIO,
+    "bluegreen": bluegreen.SCENARIO,
+    "catset": catset.SCENARIO,
+    "indexed-job": indexed_job.SCENARIO,
+}
+"""By the name of the example, the simplest first."""
