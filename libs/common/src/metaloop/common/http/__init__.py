@@ -1,1 +1,4 @@
-"""Short requests to one server, over connections that are kept: what a sync does eight times, and so the cheapest way that there is (decision 2)."""
+"""A minimal HTTP/1.1 client: short requests to one server, over connections that are kept open.
+
+A sync sends eight such requests, so their cost counts; see decision 2.
+"""

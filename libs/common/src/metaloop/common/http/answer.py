@@ -1,4 +1,4 @@
-"""What a server answered, and how it is put together from what the parser finds."""
+"""A server's answer, and the reader that assembles it from the parser's callbacks."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -6,27 +6,27 @@ from typing import Final, NamedTuple
 from httptools import HttpResponseParser
 
 _INTERIM: Final = range(100, 200)
-_FRAMES: Final = frozenset({b"content-length", b"transfer-encoding"})
+_LENGTH_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class Answer(NamedTuple):
-    """An answer, whole."""
+    """A complete answer."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
-    """In the order and spelling in which they came."""
+    """In the order and spelling of the server."""
     body: bytes
 
     def header(self, name: str) -> str:
-        """The first value under a name, in whatever case it came; empty where there is none."""
+        """The first value of a header, whose name is compared without case; empty if there is none."""
         wanted = name.lower().encode()
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
 
 
-class Reading:
-    """Reads the answers of one connection, one after another: httptools' callbacks, of which `on_answer` hears the result.
+class AnswerReader:
+    """Reads the answers of one connection, one after another, and passes each to `on_answer`. Its `on_…` methods are httptools' callbacks.
 
-    Its own methods may raise `httptools.HttpParserError` and `httptools.HttpParserUpgrade`: what came is no answer to us.
+    `feed` raises `httptools.HttpParserError` or `httptools.HttpParserUpgrade` for bytes that are not an answer.
     """
 
     def __init__(self, on_answer: Callable[[Answer], None]) -> None:
@@ -35,50 +35,53 @@ class Reading:
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._has_all_headers = False
-        self._is_within = False
+        self._is_partial = False
 
     @property
-    def is_within(self) -> bool:
-        """Whether the beginning of an answer was read, and not yet its end."""
-        return self._is_within
+    def is_partial(self) -> bool:
+        """Whether an answer has begun that is not complete yet."""
+        return self._is_partial
 
     @property
-    def may_be_followed(self) -> bool:
-        """Whether the server will answer another request on the connection, by what it said last."""
+    def keeps_alive(self) -> bool:
+        """Whether the server keeps the connection open for another request, by its last answer."""
         return self._parser.should_keep_alive()
 
-    def take(self, data: bytes) -> None:
-        """Read on."""
+    def feed(self, data: bytes) -> None:
+        """Parse the next bytes of the connection."""
         self._parser.feed_data(data)
 
-    def take_end(self) -> bool:
-        """Whether the end of the connection was the end of an answer: where nothing else tells its length, nothing else can be (RFC 9112, 6.3)."""
-        if not self._has_all_headers or any(name.lower() in _FRAMES for name, _ in self._headers):
+    def feed_eof(self) -> bool:
+        """Note the end of the connection; returns whether it completed an answer.
+
+        It does so for an answer whose headers say nothing about its length (RFC 9112, 6.3).
+        """
+        if not self._has_all_headers or any(name.lower() in _LENGTH_HEADERS for name, _ in self._headers):
             return False
         self.on_message_complete()
         return True
 
     def on_message_begin(self) -> None:
-        """Another answer begins."""
-        self._headers, self._body, self._has_all_headers, self._is_within = [], [], False, True
+        """An answer begins."""
+        self._headers, self._body, self._has_all_headers, self._is_partial = [], [], False, True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of its headers."""
+        """The next header."""
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """All of its headers were there."""
+        """The headers are complete."""
         self._has_all_headers = True
 
     def on_body(self, part: bytes) -> None:
-        """Some of its body."""
+        """The next part of the body."""
         self._body.append(part)
 
     def on_message_complete(self) -> None:
-        """It is whole; one that only announces another is passed over."""
-        self._is_within = False
+        """The answer is complete. Interim answers (1xx) are skipped."""
+        self._is_partial = False
         status = self._parser.get_status_code()
         if status in _INTERIM:
-            self._has_all_headers = False  # those of the answer itself are still to come
+            self._has_all_headers = False  # those of the final answer follow
         else:
             self._on_answer(Answer(status, tuple(self._headers), b"".join(self._body)))

@@ -1,7 +1,7 @@
-"""One connection to a server: a request goes out, and its answer comes in, before the next request may go.
+"""One connection to a server: one request at a time, and its answer before the next request is sent.
 
-The parts in which HTTP and TLS are hard are others': llhttp reads (by httptools), the event loop encrypts. What a general client does beside that (redirects,
-cookies, proxies, encodings, streams) nobody needs here, and costs several times as much as the exchange itself.
+The difficult parts of HTTP and TLS are done by libraries: llhttp parses (through httptools), and the event loop encrypts. A general client also does
+redirects, cookies, proxies, encodings and streams. Nothing here needs them, and they cost several times as much as the exchange itself.
 """
 
 import asyncio
@@ -9,28 +9,28 @@ from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade
 
-from metaloop.common.http.answer import Answer, Reading
+from metaloop.common.http.answer import Answer, AnswerReader
 
 
 class NoAnswer(ConnectionError):
-    """The connection ended, or made no sense, before the answer was whole."""
+    """The connection ended before the answer was complete, or sent something else."""
 
 
-class Unheard(NoAnswer):
-    """A connection that had been idle ended before anything came back: its server may have closed it just when the request went out."""
+class ClosedWhileIdle(NoAnswer):
+    """An idle connection ended before any byte of the answer: the server may have closed it just as the request was sent."""
 
 
 class Connection(asyncio.Protocol):
-    """As the event loop drives it. Who asks is told of every end by an exception of `exchange`."""
+    """A protocol for the event loop. However the connection ends, `exchange` raises."""
 
     def __init__(self) -> None:
-        self._reading = Reading(self._answered)
+        self._reader = AnswerReader(self._answered)
         self._transport: asyncio.Transport | None = None
         self._expected: asyncio.Future[Answer | NoAnswer] | None = None
-        self._has_heard = False
+        self._has_received = False
         self._exchanges = 0
         self.idle_since = 0.0
-        """By the event loop's clock: when its last answer was whole."""
+        """When its last answer was complete, by the event loop's clock."""
 
     @property
     def is_usable(self) -> bool:
@@ -38,13 +38,13 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and self._expected is None
 
     async def exchange(self, *request: bytes) -> Answer:
-        """The answer to a request of these parts. Whoever is cancelled here, or fails, leaves no connection behind. Raises NoAnswer."""
+        """Send a request, given in parts, and return its answer. Raises NoAnswer. The connection is closed if this fails or is cancelled."""
         if self._transport is None or self._expected is not None:
-            raise AssertionError("only a usable connection is asked")
+            raise AssertionError("exchange needs a usable connection")
         loop = asyncio.get_running_loop()
         self._expected = loop.create_future()
-        self._has_heard = False
-        end: Answer | NoAnswer = NoAnswer("given up")
+        self._has_received = False
+        end: Answer | NoAnswer = NoAnswer("cancelled")
         try:
             self._transport.writelines(request)
             end = await self._expected
@@ -59,54 +59,56 @@ class Connection(asyncio.Protocol):
         return end
 
     def cut(self) -> None:
-        """End it at once: with TLS, a polite end would wait for a last word."""
+        """Close the connection at once. An orderly close would wait for the peer's TLS close_notify."""
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The event loop connected us."""
+        """The connection is established."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came; those that nobody asked for end the connection."""
+        """Parse what was received. Bytes that no request asked for close the connection."""
         if self._expected is None or self._expected.done():
             self.cut()
             return
-        self._has_heard = True
+        self._has_received = True
         try:
-            self._reading.take(data)
+            self._reader.feed(data)
         except (HttpParserError, HttpParserUpgrade) as problem:
             self._failed(NoAnswer(f"not an answer in HTTP: {problem or type(problem).__name__}"))
-        if self._expected.done() and self._reading.is_within:
-            self.cut()  # the beginning of an answer that nobody asked for
+        if self._expected.done() and self._reader.is_partial:
+            self.cut()  # a second answer began, which no request asked for
 
     def eof_received(self) -> None:
-        """The server sends no more; an idle connection is of no use then."""
+        """The server sends nothing more: an idle connection is useless then."""
         if self._expected is None:
             self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over, whoever ended it."""
+        """The connection is closed, by either side."""
         self._transport = None
         if self._expected is None or self._expected.done():
             return
-        if exc is None and self._reading.take_end():
+        if exc is None and self._reader.feed_eof():
             return
-        unheard = self._exchanges and not self._has_heard
-        said = f": {exc}" if exc else ""
-        self._failed(Unheard(f"closed while idle{said}") if unheard else NoAnswer(f"closed before the end of the answer{said}"))
+        was_idle = self._exchanges and not self._has_received
+        detail = f": {exc}" if exc else ""
+        self._failed(
+            ClosedWhileIdle(f"closed while idle{detail}") if was_idle else NoAnswer(f"closed before the end of the answer{detail}")
+        )
 
     def _answered(self, answer: Answer) -> None:
         if self._expected is None or self._expected.done():
-            self.cut()  # a second answer to one request: whose would the next be?
+            self.cut()  # a second answer to one request: later answers could not be matched to requests
             return
         self._expected.set_result(answer)
         if self._transport is None:
             return
         if self._transport.get_write_buffer_size():
-            self.cut()  # who answers before it has read all may never read the rest, and the next request would wait behind it
-        elif not self._reading.may_be_followed:
+            self.cut()  # the server answered before it read the whole request. It may never read the rest, which would block the next request
+        elif not self._reader.keeps_alive:
             self._transport.close()
             self._transport = None
 

@@ -1,4 +1,4 @@
-"""One server that is asked often, and the connections to it, which are kept from one request to the next."""
+"""One server that gets many requests, and the connections to it, which are kept open between requests."""
 
 import asyncio
 import re
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
-from metaloop.common.http.connection import Connection, Unheard
+from metaloop.common.http.connection import ClosedWhileIdle, Connection
 from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
 IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
-"""What may be sent once more where a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
+"""Methods that may be sent again when a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
 
 _KEEP_ALIVE: Final = KeepAlive(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
-"""A machine that vanished is noticed within half a minute, though a call says nothing while a webhook thinks; by who sends it a request, in seconds."""
+"""Detects within half a minute that the server's machine is gone while a call waits for its webhook, and within seconds when a request is sent."""
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
-"""How long the first of a name's addresses is waited for before the next is tried beside it (RFC 8305)."""
+"""How long to wait for the first address of a name before the next is tried in parallel (RFC 8305)."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _TARGET: Final = re.compile(r"/[\x21-\x7e]*")
@@ -29,11 +29,11 @@ _HEADER: Final = re.compile(r"[\x20-\x7e\t\x80-\U0010ffff]*")
 
 
 class NoConnection(ConnectionError):
-    """The server can't be reached, or one of us doesn't trust the other."""
+    """The server can't be reached, or the TLS handshake failed."""
 
 
 def header_lines(headers: Mapping[str, str]) -> bytes:
-    """These headers as they are sent. Raises ValueError for a value that would be more than one."""
+    """The headers as they are sent. Raises ValueError for a value that would end its header."""
     for name, value in headers.items():
         if not _HEADER.fullmatch(value):
             raise ValueError(f"the header {name} can't have this value")
@@ -41,7 +41,7 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
 
 
 class Peer:
-    """A server, by the beginning of its URLs. It is asked as often at once as its callers like, each time over a connection of its own."""
+    """A client for the server at one URL prefix. Requests may run concurrently, each on its own connection; their number is the caller's to limit."""
 
     def __init__(
         self,
@@ -62,27 +62,27 @@ class Peer:
         self._idle_seconds = idle_seconds
         self._connect_seconds = connect_seconds
         self._kept: list[Connection] = []
-        """The one that was used last is the last."""
+        """The most recently used connection is the last."""
         self._is_closed = False
 
     async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
         """The answer to one request; `target` is an encoded path with its query, and `headers` is made by `header_lines`.
 
-        The time that it takes is the caller's to bound. HEAD is none of the methods: its answers tell the length of what doesn't come. Raises NoConnection and NoAnswer.
+        The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises NoConnection and NoAnswer.
         """
         if not _TARGET.fullmatch(target):
-            raise ValueError(f"{target!r} is no path of a request")
+            raise ValueError(f"{target!r} is not a request path")
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
         head = b"%s %s HTTP/1.1\r\n%s%s%s\r\n" % (method.encode(), (self._prefix + target).encode(), self._host_line, headers, length)
         try:
             return await self._exchange(self._idle() or await self._connected(), head, body or b"")
-        except Unheard:
+        except ClosedWhileIdle:
             if method not in IDEMPOTENT:
                 raise
         return await self._exchange(await self._connected(), head, body or b"")
 
     def close(self) -> None:
-        """Close the connections: those that are idle now, the others with their answers."""
+        """Close idle connections now, and the others after their answers."""
         self._is_closed = True
         while self._kept:
             self._kept.pop().cut()
@@ -96,7 +96,7 @@ class Peer:
         return answer
 
     def _idle(self) -> Connection | None:
-        """The connection that was used last, if it can be used still: the others are older, and closed by whom they lead to, or here in time."""
+        """The most recently used connection, if it is still usable. The others are older: the server closes them, or they are dropped here."""
         oldest = asyncio.get_running_loop().time() - self._idle_seconds
         while self._kept:
             connection = self._kept.pop()
