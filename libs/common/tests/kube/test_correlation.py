@@ -6,7 +6,7 @@ from metaloop.common.kube.correlation import (
     SIMILAR_MESSAGES,
     SIMILAR_SECONDS,
     Correlator,
-    Sighting,
+    Occurrence,
     Subject,
     event_name,
 )
@@ -15,12 +15,12 @@ NOON = 1_800_000_000.0
 SUBJECT = Subject("v1", "Pod", "default", "a", "uid-a")
 
 
-def sighting(message: str = "m", *, reason: str = "SyncError", subject: Subject = SUBJECT) -> Sighting:
-    return Sighting(subject=subject, type="Warning", reason=reason, message=message)
+def occurrence(message: str = "m", *, reason: str = "SyncError", subject: Subject = SUBJECT) -> Occurrence:
+    return Occurrence(subject=subject, type="Warning", reason=reason, message=message)
 
 
-def test_the_first_sighting_is_an_event_of_its_own():
-    told = Correlator().correlate(sighting(), now=NOON)
+def test_first_occurrence_is_an_event_of_its_own():
+    told = Correlator().correlate(occurrence(), now=NOON)
 
     assert told is not None
     assert (told.message, told.count, told.first_seen, told.last_seen) == ("m", 1, NOON, NOON)
@@ -28,8 +28,8 @@ def test_the_first_sighting_is_an_event_of_its_own():
 
 def test_a_repeat_counts_on_the_same_event():
     correlator = Correlator()
-    first = correlator.correlate(sighting(), now=NOON)
-    again = correlator.correlate(sighting(), now=NOON + 60)
+    first = correlator.correlate(occurrence(), now=NOON)
+    again = correlator.correlate(occurrence(), now=NOON + 60)
 
     assert first is not None
     assert again is not None
@@ -38,11 +38,12 @@ def test_a_repeat_counts_on_the_same_event():
 
 
 @pytest.mark.parametrize(
-    "other", [sighting("other"), sighting(reason="CreateError"), sighting(subject=Subject("v1", "Pod", "default", "a", "uid-of-a-later-a"))]
+    "other",
+    [occurrence("other"), occurrence(reason="CreateError"), occurrence(subject=Subject("v1", "Pod", "default", "a", "uid-of-a-later-a"))],
 )
-def test_what_differs_is_another_event(other: Sighting):
+def test_what_differs_is_another_event(other: Occurrence):
     correlator = Correlator()
-    first = correlator.correlate(sighting(), now=NOON)
+    first = correlator.correlate(occurrence(), now=NOON)
     second = correlator.correlate(other, now=NOON + 1)
 
     assert first is not None
@@ -53,7 +54,7 @@ def test_what_differs_is_another_event(other: Sighting):
 
 def test_after_ten_different_messages_one_event_stands_for_all_that_follow():
     correlator = Correlator()
-    told = [correlator.correlate(sighting(f"m{index}"), now=NOON + index) for index in range(SIMILAR_MESSAGES + 3)]
+    told = [correlator.correlate(occurrence(f"m{index}"), now=NOON + index) for index in range(SIMILAR_MESSAGES + 3)]
 
     combined = [one for one in told[SIMILAR_MESSAGES:] if one]
     assert [one.message for one in combined] == [f"(combined from similar events): m{index}" for index in range(10, 13)]
@@ -63,7 +64,7 @@ def test_after_ten_different_messages_one_event_stands_for_all_that_follow():
 
 def test_similar_messages_long_after_each_other_are_not_combined():
     correlator = Correlator()
-    told = [correlator.correlate(sighting(f"m{index}"), now=NOON + index * (SIMILAR_SECONDS + 1)) for index in range(20)]
+    told = [correlator.correlate(occurrence(f"m{index}"), now=NOON + index * (SIMILAR_SECONDS + 1)) for index in range(20)]
 
     assert [one.message for one in told if one] == [f"m{index}" for index in range(20)]
 
@@ -72,7 +73,7 @@ def test_an_object_has_its_share_of_events_and_one_more_each_five_minutes():
     correlator = Correlator()
 
     def tell(now: float) -> bool:
-        return correlator.correlate(sighting(), now=now) is not None
+        return correlator.correlate(occurrence(), now=now) is not None
 
     assert [tell(NOON) for _ in range(BURST + 1)] == [True] * BURST + [False]
     assert not tell(NOON + REFILL_SECONDS - 1)
@@ -83,8 +84,8 @@ def test_an_object_has_its_share_of_events_and_one_more_each_five_minutes():
 def test_what_was_not_told_counts_when_the_next_is():
     correlator = Correlator()
     for _ in range(BURST + 5):
-        correlator.correlate(sighting(), now=NOON)
-    told = correlator.correlate(sighting(), now=NOON + REFILL_SECONDS)
+        correlator.correlate(occurrence(), now=NOON)
+    told = correlator.correlate(occurrence(), now=NOON + REFILL_SECONDS)
 
     assert told is not None
     assert told.count == BURST + 6
@@ -93,9 +94,9 @@ def test_what_was_not_told_counts_when_the_next_is():
 def test_one_objects_flood_takes_nothing_from_another():
     correlator = Correlator()
     for _ in range(BURST + 1):
-        correlator.correlate(sighting(), now=NOON)
+        correlator.correlate(occurrence(), now=NOON)
 
-    assert correlator.correlate(sighting(subject=Subject("v1", "Pod", "default", "b", "uid-b")), now=NOON)
+    assert correlator.correlate(occurrence(subject=Subject("v1", "Pod", "default", "b", "uid-b")), now=NOON)
 
 
 @pytest.mark.parametrize(

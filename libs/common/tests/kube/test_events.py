@@ -4,7 +4,7 @@ import pytest
 
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.events import EVENTS, LONGEST_MESSAGE_BYTES, WAITING, EventRecorder
+from metaloop.common.kube.events import EVENTS, MAX_MESSAGE_BYTES, QUEUE_LENGTH, EventRecorder
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import child_object, name, uid
 
@@ -80,12 +80,14 @@ async def test_a_message_of_any_length_and_content_is_told(kube: KubeClient, nam
 
     [event] = await events_about(kube, obj, namespace)
     assert str(event["message"]).startswith("?üü")
-    assert len(str(event["message"]).encode()) <= LONGEST_MESSAGE_BYTES
+    assert len(str(event["message"]).encode()) <= MAX_MESSAGE_BYTES
 
 
 async def test_too_many_at_once_are_dropped_and_never_keep_anybody_waiting(kube: KubeClient, namespace: str):
     obj = await a_config_map(kube, namespace)
-    strangers: list[JsonObject] = [{"metadata": {"uid": str(index), "namespace": "not-there", "name": "x"}} for index in range(WAITING)]
+    strangers: list[JsonObject] = [
+        {"metadata": {"uid": str(index), "namespace": "not-there", "name": "x"}} for index in range(QUEUE_LENGTH)
+    ]
 
     async with EventRecorder.running(kube) as events:
         for stranger in strangers:

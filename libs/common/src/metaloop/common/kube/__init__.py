@@ -1,1 +1,1 @@
-"""The only place that imports `kubernetes`: client, stream, discovery, lease."""
+"""Access to the Kubernetes API: credentials, client, watches, discovery and Events. The only package that imports `kubernetes`."""

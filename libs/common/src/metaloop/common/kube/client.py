@@ -1,4 +1,4 @@
-"""KubeClient: what can be asked of an API server, with raw bytes or JSON in hand instead of generated models."""
+"""KubeClient: requests to an API server, in raw bytes and JSON instead of generated models."""
 
 import asyncio
 import random
@@ -27,19 +27,19 @@ Params: TypeAlias = Mapping[str, str]
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
 REQUEST_SECONDS = 30.0
-"""How long one request may take in all: the API server itself gives up after 60 s, and a sync should not wait so long."""
+"""The timeout of one request. The API server itself gives up after 60 s, which is too long for a sync."""
 CONNECTIONS = 64
-"""How many requests are under way at once, at most; more wait here rather than in the API server's queues."""
+"""The maximum of requests in flight. More of them wait here rather than in the API server's queues."""
 _TRIES = 4
-_LONGEST_WAIT_SECONDS = 1.0
+_MAX_WAIT_SECONDS = 1.0
 
 
-def _nobody_cares() -> None:
-    """Who opens a watch need not know when."""
+def _ignore() -> None:
+    """Do nothing when a watch opens."""
 
 
 class KubeClient:
-    """One API server. Every method raises what kube/errors.py lists; only what a caller has to expect is named again."""
+    """A client for one API server. Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect."""
 
     def __init__(self, transport: Transport, *, limiter: RequestLimiter) -> None:
         self._transport = transport
@@ -50,15 +50,15 @@ class KubeClient:
     async def connect(
         kubeconfig: str = "", *, timeout_seconds: float = REQUEST_SECONDS, connections: int = CONNECTIONS
     ) -> AsyncIterator["KubeClient"]:
-        """A client for as long as the block lasts; it connects when it is first used. Raises InvalidKubeconfig.
+        """A client while the block runs; it connects on first use. Raises InvalidKubeconfig.
 
-        Without `kubeconfig` it takes $KUBECONFIG, the service account of the pod that we run in, or ~/.kube/config.
+        Without `kubeconfig` it uses $KUBECONFIG, else the service account of this pod, else ~/.kube/config.
         """
         credentials = await Credentials.read(kubeconfig)
         async with Transport.connect(credentials, timeout_seconds=timeout_seconds) as transport:
             yield KubeClient(transport, limiter=RequestLimiter(maximum=connections))
 
-    async def request(  # noqa: PLR0913 - one request has so many parts
+    async def request(  # noqa: PLR0913 - the parts of an HTTP request
         self,
         method: str,
         path: str,
@@ -70,7 +70,7 @@ class KubeClient:
     ) -> bytes:
         """The body of a successful answer.
 
-        A request that was turned away unexecuted (429) is sent again a few times, if the API server wants us back within a second.
+        A rejected request (429) was not executed. It is sent again, up to three times, if the API server asks for a wait of a second or less.
         """
         request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
         for tried in range(_TRIES):
@@ -80,10 +80,10 @@ class KubeClient:
                 self._limiter.accepted()
             except TooManyRequests as rejected:
                 self._limiter.rejected()
-                wait_seconds = rejected.retry_after_seconds or _LONGEST_WAIT_SECONDS
-                if wait_seconds > _LONGEST_WAIT_SECONDS or tried == _TRIES - 1:
+                wait_seconds = rejected.retry_after_seconds or _MAX_WAIT_SECONDS
+                if wait_seconds > _MAX_WAIT_SECONDS or tried == _TRIES - 1:
                     raise
-                await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - it spreads load and guards nothing
+                await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - jitter, not security
             else:
                 return answer
             finally:
@@ -91,23 +91,23 @@ class KubeClient:
         raise AssertionError("the last try returns or raises")
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
-        """The object as it is. Raises NotFound."""
+        """The object. Raises NotFound."""
         return object_of(await self.request("GET", object_path(info, namespace, name)))
 
     async def list_page(self, info: ResourceInfo, namespace: str = "", params: Params | None = None) -> JsonObject:
-        """One page of a list, as the API server sends it; `params` hold limit, continue and selectors. Raises Expired."""
+        """One page of a list; `params` hold limit, continue token and selectors. Raises Expired."""
         return object_of(await self.request("GET", info.collection_path(_escaped(namespace)), params=params))
 
     async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Params | None = None) -> JsonObject:
-        """The object as it was created. Raises AlreadyExists."""
+        """The created object. Raises AlreadyExists."""
         return object_of(await self.request("POST", collection_path(info, namespace_of(obj)), body=dumps(obj), params=params))
 
     async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Params | None = None) -> JsonObject:
-        """The object as it is with `obj` in its place. Raises NotFound, and Conflict if `obj` has a resourceVersion that is over."""
+        """The object after it was replaced by `obj`. Raises NotFound, and Conflict if the resourceVersion of `obj` is outdated."""
         path = object_path(info, namespace_of(obj), name_of(obj), subresource)
         return object_of(await self.request("PUT", path, body=dumps(obj), params=params))
 
-    async def patch(  # noqa: PLR0913, PLR0917 - which object, what, and how
+    async def patch(  # noqa: PLR0913, PLR0917 - the object, the patch and its options
         self,
         info: ResourceInfo,
         namespace: str,
@@ -118,14 +118,14 @@ class KubeClient:
         *,
         subresource: str = "",
     ) -> JsonObject:
-        """The object as it is after the patch.
+        """The object after the patch.
 
-        Raises Conflict if the patch names a resourceVersion that is over or, applied, a field of another manager; Invalid for another uid.
+        Raises Conflict if the resourceVersion in the patch is outdated, or if an apply sets another manager's field. Raises Invalid if the uid differs.
         """
         path = object_path(info, namespace, name, subresource)
         return object_of(await self.request("PATCH", path, body=body, params=params, content_type=content_type))
 
-    async def delete(  # noqa: PLR0913 - which object, and how
+    async def delete(  # noqa: PLR0913 - the object and the options of its deletion
         self,
         info: ResourceInfo,
         namespace: str,
@@ -135,7 +135,7 @@ class KubeClient:
         resource_version: str = "",
         propagation: Propagation = "Background",
     ) -> JsonObject:
-        """The object if finalizers or grace keep it for now, else a Status. Raises NotFound, and Conflict if it is another by now."""
+        """The object if finalizers or a grace period still keep it, else a Status. Raises NotFound, and Conflict if the uid differs."""
         preconditions: JsonObject = {"uid": uid}
         if resource_version:
             preconditions["resourceVersion"] = resource_version
@@ -147,45 +147,43 @@ class KubeClient:
         }
         return object_of(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
 
-    def watch_lines(
-        self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _nobody_cares
-    ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch: close it with `contextlib.aclosing`. Raises Unavailable if it breaks off, and Expired.
+    def watch_lines(self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _ignore) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch; close it with `contextlib.aclosing`. Raises Expired, and Unavailable if the connection breaks.
 
-        It ends when the API server ends it, which it does every few minutes. Silence is for the caller to judge. `on_open` is called when
-        the server agreed to it, which may be long before the first line.
+        It ends when the API server ends it, every few minutes. There is no timeout for silence: that is the caller's decision. `on_open` is called
+        when the server has accepted the watch, which may be long before the first line.
         """
         return self._transport.lines(Request(method="GET", target=_target(path, {"watch": "true", **(params or {})})), on_open)
 
 
 def collection_path(info: ResourceInfo, namespace: str) -> str:
-    """The encoded path that objects of `namespace` are created at. Raises Invalid if the resource needs a namespace, and for one that is no name."""
+    """The encoded path at which objects of `namespace` are created. Raises Invalid if the namespace is missing, or is not a name."""
     if info.namespaced and not namespace:
-        raise Invalid(_never_sent(f"{info.kind} needs a namespace"))
-    if namespace in _STEPS:
-        raise Invalid(_never_sent(f"{namespace!r} is no name of a namespace"))
+        raise Invalid(_invalid(f"{info.kind} needs a namespace"))
+    if namespace in _DOT_SEGMENTS:
+        raise Invalid(_invalid(f"{namespace!r} is not a name of a namespace"))
     return info.collection_path(_escaped(namespace))
 
 
 def object_path(info: ResourceInfo, namespace: str, name: str, subresource: str = "") -> str:
-    """The encoded path of one object. Raises Invalid for a name that would make it the path of something else."""
-    if not name or name in _STEPS:
-        raise Invalid(_never_sent(f"{name!r} is no name of a {info.kind}"))
+    """The encoded path of one object. Raises Invalid for a name that would turn it into the path of something else."""
+    if not name or name in _DOT_SEGMENTS:
+        raise Invalid(_invalid(f"{name!r} is not a name of a {info.kind}"))
     path = f"{collection_path(info, namespace)}/{_escaped(name)}"
     return f"{path}/{subresource}" if subresource else path
 
 
-def _never_sent(message: str) -> ApiStatus:
+def _invalid(message: str) -> ApiStatus:
     return ApiStatus(code=422, reason="Invalid", message=message)
 
 
-_STEPS = frozenset({".", ".."})
-"""What every reader of a path takes for a step in it."""
+_DOT_SEGMENTS = frozenset({".", ".."})
+"""Segments that every parser of paths resolves."""
 _PLAIN = re.compile(r"[a-zA-Z0-9._:-]*")
 
 
 def _escaped(segment: str) -> str:
-    """Names come from webhooks too: none of them may reach beyond its own segment of a path."""
+    """One segment of a path. Names may come from webhooks: none may reach into another segment."""
     return segment if _PLAIN.fullmatch(segment) else quote(segment, safe="")
 
 

@@ -1,10 +1,10 @@
-"""Which Events are worth a write: repeats are counted, floods of similar ones are combined, and what is left is limited in rate.
+"""Decides which Events to write: repeats are counted, similar ones are combined, and the rate per object is limited.
 
-The rules and figures are those of client-go's correlator, so that users find the Events that they know. No I/O, no clock: `now` is given.
+The rules and figures are those of client-go's event correlator, so that users find the Events that they know. No I/O and no clock: `now` is an argument.
 
-- The same type, reason and message on the same object: one Event, with a count.
-- More than ten messages that differ in nothing else within ten minutes: from then on one Event stands for all of them.
-- At most 25 writes for an object in a row, and one more each five minutes.
+- The same type, reason and message on the same object are one Event with a count.
+- After ten different messages of one type and reason within ten minutes, one Event stands for all further ones.
+- An object gets at most 25 writes in a burst, and one more every five minutes.
 """
 
 import re
@@ -18,10 +18,10 @@ SIMILAR_SECONDS = 600.0
 BURST = 25
 REFILL_SECONDS = 300.0
 REMEMBERED = 4096
-"""How many objects, and how many Events, are remembered; the longest unused are forgotten first."""
+"""How many objects and how many Events are remembered. The least recently used are forgotten first."""
 
 _NOT_DNS = re.compile(r"[^a-z0-9.-]")
-"""Roles and some others have names that no Event can have."""
+"""Names of Roles and of some other kinds contain characters that the name of an Event must not have."""
 _COMBINED = "(combined from similar events): "
 
 V = TypeVar("V")
@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which object, in which version of its life."""
+    """The object of an Event. The uid tells it from an earlier object of the same name."""
 
     api_version: str
     kind: str
@@ -39,8 +39,8 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """Something that somebody wants to be told of an object."""
+class Occurrence:
+    """Something that happened to an object, to be recorded as an Event."""
 
     subject: Subject
     type: str
@@ -50,7 +50,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlated:
-    """How a sighting is told: as the `count`th of the Event `name`."""
+    """How to record an occurrence: as the `count`th repetition of the Event `name`."""
 
     name: str
     message: str
@@ -87,7 +87,7 @@ class _Bucket:
 
 
 class _Recent(Generic[V]):
-    """A mapping that forgets what was not asked for in the longest time."""
+    """A bounded mapping that drops the least recently used entry."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, V] = OrderedDict()
@@ -103,38 +103,38 @@ class _Recent(Generic[V]):
 
 
 class Correlator:
-    """What was told lately."""
+    """Remembers the recent Events."""
 
     def __init__(self) -> None:
         self._similar: _Recent[_Similar] = _Recent()
         self._repeated: _Recent[_Repeated] = _Recent()
         self._buckets: _Recent[_Bucket] = _Recent()
 
-    def correlate(self, sighting: Sighting, *, now: float) -> Correlated | None:
-        """How to tell of a sighting; None if its object had its share of Events."""
-        message = self._combined(sighting, now)
-        alike = message if message == sighting.message else _COMBINED
-        key = (sighting.subject, sighting.type, sighting.reason, alike)
-        event = self._repeated.get(key, lambda: _Repeated(event_name(sighting.subject.name, now), now))
+    def correlate(self, occurrence: Occurrence, *, now: float) -> Correlated | None:
+        """How to record an occurrence; None if its object has used up its rate."""
+        message = self._combined(occurrence, now)
+        alike = message if message == occurrence.message else _COMBINED
+        key = (occurrence.subject, occurrence.type, occurrence.reason, alike)
+        event = self._repeated.get(key, lambda: _Repeated(event_name(occurrence.subject.name, now), now))
         event.count += 1
-        if not self._buckets.get(sighting.subject, lambda: _Bucket(now)).take(now):
+        if not self._buckets.get(occurrence.subject, lambda: _Bucket(now)).take(now):
             return None
         return Correlated(name=event.name, message=message, count=event.count, first_seen=event.first_seen, last_seen=now)
 
-    def _combined(self, sighting: Sighting, now: float) -> str:
-        """The message, marked as one of many if it is."""
-        similar = self._similar.get((sighting.subject, sighting.type, sighting.reason), _Similar)
+    def _combined(self, occurrence: Occurrence, now: float) -> str:
+        """The message, with a prefix if it stands for many similar ones."""
+        similar = self._similar.get((occurrence.subject, occurrence.type, occurrence.reason), _Similar)
         if now - similar.last_seen > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.last_seen = now
-        similar.messages.add(sighting.message)
+        similar.messages.add(occurrence.message)
         if len(similar.messages) <= SIMILAR_MESSAGES:
-            return sighting.message
+            return occurrence.message
         similar.messages.pop()
-        return _COMBINED + sighting.message
+        return _COMBINED + occurrence.message
 
 
 def event_name(object_name: str, now: float) -> str:
-    """The name of a new Event, as kubectl and its users know them: the object's, and the moment in hexadecimal."""
+    """The name of a new Event, as client-go makes it: the name of the object and the time in hexadecimal."""
     stem = _NOT_DNS.sub("-", object_name.lower())[:230].strip(".-") or "object"
     return f"{stem}.{int(now * 1e9):x}"

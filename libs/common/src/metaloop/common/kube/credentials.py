@@ -1,7 +1,7 @@
-"""Who we are to the API server and where it is: kubeconfig or service account, read again as it changes.
+"""The credentials for the API server and its address, from a kubeconfig or the pod's service account; read again as they change.
 
-A login becomes one `Identity`, made anew when something in it changed: a token file is read again each minute, an exec plugin runs again when its
-credentials end, and a 401 makes us read everything again at once.
+A login becomes one `Identity`, which is replaced when the login changes: token files are read again every minute, an exec plugin runs again when its
+credentials expire, and a 401 has everything read again at once.
 """
 
 import asyncio
@@ -24,39 +24,39 @@ from metaloop.common.telemetry import fields, get_logger
 log = get_logger()
 
 REREAD_SECONDS = 60.0
-"""How old a token file's content may be: what client-go and the official clients use; kubelet rotates tokens long before they end."""
+"""The interval for reading files again, as in client-go. The kubelet rotates tokens long before they expire."""
 
 _MALFORMED = (OSError, ValueError, KeyError, yaml.YAMLError)
 
 
 class _Source(Protocol):
-    """Where a login comes from."""
+    """The source of a login."""
 
     async def load(self) -> Login:
-        """What is valid now. Raises InvalidKubeconfig, or one of `_MALFORMED`."""
+        """The current login. Raises InvalidKubeconfig, or one of `_MALFORMED`."""
         ...
 
     def forget(self) -> None:
-        """Take nothing of what was fetched before as valid any more."""
+        """Drop cached credentials, so that the next `load` fetches new ones."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """All that a connection and its requests need to be accepted."""
+    """Everything that a connection and its requests need to be accepted."""
 
     server_url: str
     authorization: str = field(repr=False)
-    """The value of the header, or nothing for client certificates; never shown."""
+    """The value of the Authorization header; empty with a client certificate."""
     tls: ssl.SSLContext | None
-    """None for a server without TLS."""
+    """None for plain HTTP."""
     server_hostname: str | None
     proxy_url: str | None
     tls_made_of: tuple[object, ...] = field(repr=False)
 
 
 class Credentials:
-    """The present identity, and how to renew it."""
+    """The current identity, and how to renew it."""
 
     def __init__(self, source: _Source, identity: Identity) -> None:
         self._source = source
@@ -66,35 +66,35 @@ class Credentials:
 
     @classmethod
     async def read(cls, kubeconfig: str = "") -> "Credentials":
-        """The credentials of a kubeconfig, else of $KUBECONFIG, of the pod we run in, or of ~/.kube/config. Raises InvalidKubeconfig."""
+        """The credentials of `kubeconfig`, else of $KUBECONFIG, else of this pod, else of ~/.kube/config. Raises InvalidKubeconfig."""
         source = _source(kubeconfig)
         return cls(source, await _identity(source, before=None))
 
     @property
     def identity(self) -> Identity:
-        """The identity as it was read last."""
+        """The identity as of the last reading."""
         return self._identity
 
     @property
     def is_due(self) -> bool:
-        """Whether it was read so long ago that it should be renewed before use."""
+        """Whether it should be read again before it is used."""
         return asyncio.get_running_loop().time() >= self._due
 
     async def reread(self, stale: Identity) -> None:
-        """Follow what changed in files, and what ran out. What can't be read now stays as it was: whether that still counts, the API server says."""
+        """Read the login again, unless another caller has replaced `stale`. On failure the identity stays: the API server decides if it is still valid."""
         try:
             await self._renew(stale)
         except Unavailable as problem:
             log.warning("credentials.not_read", **{fields.ERROR: str(problem)})
 
     async def replace_rejected(self, rejected: Identity) -> None:
-        """Read everything again since the API server didn't accept `rejected`, unless that has been done already. Raises Unavailable."""
+        """Read everything again because the API server rejected `rejected`, unless that was done already. Raises Unavailable."""
         if self._identity is rejected:
             self._source.forget()
         await self._renew(rejected)
 
     async def _renew(self, stale: Identity) -> None:
-        # The lock is held while a plugin runs or a token is fetched: that is what makes a hundred requests share one refresh.
+        # The lock is held while a plugin runs or a token is fetched, so that concurrent requests share one refresh.
         async with self._renewing:
             if self._identity is not stale:
                 return
@@ -130,8 +130,8 @@ def _server_url(login: Login) -> str:
         named = (parts.hostname or "").encode("idna")
     except UnicodeError:
         named = b""
-    if parts.scheme not in {"http", "https"} or not named or parts.port == 0:  # asking for the port raises ValueError for one that is none
-        raise ValueError(f"server {login.server_url!r} is no URL of an API server")
+    if parts.scheme not in {"http", "https"} or not named or parts.port == 0:  # `port` raises ValueError if it is not a number
+        raise ValueError(f"server {login.server_url!r} is not the URL of an API server")
     return url
 
 
@@ -142,7 +142,7 @@ def _proxy_from_environment(server_url: str) -> str | None:
 
 def _tls(login: Login) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=login.authority or None)
-    # Many clusters' own authorities lack the extensions that newer Pythons ask for, or are intermediate ones; kubectl takes them.
+    # Many clusters' CAs lack the extensions that newer Pythons require, or are intermediate CAs. kubectl accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
@@ -155,7 +155,7 @@ def _tls(login: Login) -> ssl.SSLContext:
 
 
 def _load_certificate(context: ssl.SSLContext, login: Login) -> None:
-    """Python's TLS takes certificates from files only: this one is nobody else's, and gone at once."""
+    """Python's TLS loads certificates from files only. This file is readable by us alone, and deleted at once."""
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(f"{login.certificate}\n{login.key}\n")
         file.flush()
@@ -178,34 +178,34 @@ def _kubeconfig(paths: str) -> _Source:
         raise InvalidKubeconfig(f"{paths}: {type(problem).__name__}: {problem}") from problem
     if is_plain:
         return _PlainKubeconfig(Path(paths))
-    from metaloop.common.kube.plugins import OfficialKubeconfig  # noqa: PLC0415 - see login.py: what it costs
+    from metaloop.common.kube.plugins import OfficialKubeconfig  # noqa: PLC0415 - see login.py for its cost
 
     return OfficialKubeconfig(paths)
 
 
 class _ServiceAccount:
-    """The pod's own account: its files are read at each load."""
+    """The pod's service account; its files are read at each `load`."""
 
     async def load(self) -> Login:
         """Read the token and the CA."""
         return login_of_pod(POD_FOLDER, os.environ)
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Do nothing: nothing is cached."""
 
 
 class _PlainKubeconfig:
-    """One kubeconfig that takes nothing but reading; it is read at each load."""
+    """One kubeconfig that needs nothing but reading files; it is read at each `load`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def load(self) -> Login:
-        """Read it, and the files that it names."""
+        """Read the kubeconfig and the files that it names."""
         login = login_of_kubeconfig(self._path)
         if login is None:
-            raise ValueError(f"{self._path} came to need a plugin: that takes a restart")
+            raise ValueError(f"{self._path} now needs a plugin, which takes a restart")
         return login
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Do nothing: nothing is cached."""

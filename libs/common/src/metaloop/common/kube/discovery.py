@@ -1,7 +1,7 @@
-"""Discovery: which resources the API server serves, by plural and by kind.
+"""Discovery: which resources the API server serves, by plural name and by kind.
 
-It asks for the aggregated form, two requests for everything, and reads group by group from servers that don't know it. What can't be
-learned now keeps its former entries: an aggregated API that is down for a minute must not make the children of that API vanish.
+It asks for aggregated discovery, which takes two requests. Older servers are asked for each group version. A version whose discovery fails keeps its
+former entries: an aggregated API that is down for a minute must not make the children of that API vanish.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What one look at the API server told: by group and version, what it serves, and which of them it could not tell about."""
+    """The result of one discovery: the resources of each group version, and the versions whose discovery failed."""
 
     versions: Mapping[str, tuple[ResourceInfo, ...]]
     unknown: frozenset[str] = field(default=frozenset())
@@ -36,12 +36,12 @@ class Served:
 
     @property
     def known(self) -> frozenset[str]:
-        """The versions that were told about, and serve anything."""
+        """The versions whose discovery succeeded, and that serve any resource."""
         return frozenset(version for version, infos in self.versions.items() if infos) - self.unknown
 
 
 class Discovery:
-    """What is known of the API server's resources."""
+    """The resources of the API server, as of the last refresh."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -49,9 +49,9 @@ class Discovery:
         self._by_kind: Mapping[tuple[str, str], ResourceInfo] = {}
 
     async def refresh(self, *, announced: frozenset[str] = frozenset()) -> bool:
-        """Ask again, and say whether anything changed. Raises what KubeClient does if nothing could be learned; then all is kept.
+        """Run discovery again; returns whether anything changed. If it fails, raises what KubeClient raises and keeps the former resources.
 
-        `announced` versions are known to be served by others than the API server itself, whose list may be up to a minute behind them.
+        `announced` versions are served by aggregated APIs. The API server's list may lag up to a minute behind those.
         """
         served = merged([await self._served(root) for root in ("/api", "/apis")])
         if behind := announced - served.known:
@@ -66,15 +66,15 @@ class Discovery:
         return True
 
     def resources(self) -> Resources:
-        """Everything that is served, as of the last refresh."""
+        """All resources, as of the last refresh."""
         return self._resources
 
     def by_resource(self, api_version: str, resource: str) -> ResourceInfo | None:
-        """The resource of a plural name."""
+        """The resource with this plural name."""
         return self._resources.get(ResourceId(api_version, resource))
 
     def by_kind(self, api_version: str, kind: str) -> ResourceInfo | None:
-        """The resource whose objects are of a kind."""
+        """The resource whose objects have this kind."""
         return self._by_kind.get((api_version, kind))
 
     async def _served(self, root: str) -> Served:
@@ -86,30 +86,30 @@ class Discovery:
         return await one_by_one(self._kube, group_versions(answer))
 
 
-def merged(looks: Iterable[Served]) -> Served:
-    """Several looks as one."""
+def merged(results: Iterable[Served]) -> Served:
+    """Several results as one."""
     versions: dict[str, tuple[ResourceInfo, ...]] = {}
     unknown: frozenset[str] = frozenset()
-    for look in looks:
-        versions |= look.versions
-        unknown |= look.unknown
+    for result in results:
+        versions |= result.versions
+        unknown |= result.unknown
     return Served(versions=versions, unknown=unknown)
 
 
 def completed(listed: Served, asked: Served, *, behind: frozenset[str]) -> Served:
-    """A list with what versions that it was `behind` of say themselves; a server that says nothing isn't itself yet, and could not tell."""
+    """`listed`, with the versions in `behind` replaced by what they answered themselves. A server that lists nothing is not ready: it counts as failed."""
     told = {version: infos for version, infos in asked.versions.items() if infos}
     return Served(versions={**listed.versions, **told}, unknown=(listed.unknown | behind) - asked.known)
 
 
 def retained(before: Resources, served: Served) -> dict[ResourceId, ResourceInfo]:
-    """What is served now; for the versions that could not tell, what they served before as well."""
+    """The resources that are served now. Versions whose discovery failed keep their former resources."""
     kept = {id_: info for id_, info in before.items() if info.api_version in served.unknown}
     return kept | {info.id: info for infos in served.versions.values() for info in infos}
 
 
 def aggregated(answer: JsonObject) -> Served:
-    """What an APIGroupDiscoveryList says; versions that it marks as stale are those it could not tell about."""
+    """The result in an APIGroupDiscoveryList. Versions that it marks as stale count as failed."""
     versions: dict[str, tuple[ResourceInfo, ...]] = {}
     stale: set[str] = set()
     for group in _objects(answer.get("items")):
@@ -118,7 +118,7 @@ def aggregated(answer: JsonObject) -> Served:
             versions[group_version] = tuple(
                 _from_aggregated(group_version, raw)
                 for raw in _objects(version.get("resources"))
-                if child_object(raw, "responseKind")  # others are there for their subresources only
+                if child_object(raw, "responseKind")  # other entries exist only for their subresources
             )
             if text(version, "freshness") == "Stale":
                 stale.add(group_version)
@@ -136,7 +136,7 @@ def _from_aggregated(group_version: str, raw: JsonObject) -> ResourceInfo:
 
 
 def group_versions(answer: JsonObject) -> list[str]:
-    """The versions that an APIVersions or an APIGroupList lists."""
+    """The group versions in an APIVersions or an APIGroupList."""
     core = answer.get("versions")
     listed = [version for version in core if isinstance(version, str)] if is_array(core) else []
     for group in _objects(answer.get("groups")):
@@ -145,7 +145,7 @@ def group_versions(answer: JsonObject) -> list[str]:
 
 
 async def one_by_one(kube: KubeClient, listed: Iterable[str]) -> Served:
-    """What each version says of itself; one that fails is one that could not tell, one that is gone serves nothing."""
+    """The result of asking each version itself. A version that is not found serves nothing; any other error counts as failed."""
     versions: dict[str, tuple[ResourceInfo, ...]] = {}
     failed: set[str] = set()
     for group_version in listed:
@@ -165,7 +165,7 @@ async def one_by_one(kube: KubeClient, listed: Iterable[str]) -> Served:
 
 
 def resource_list(group_version: str, answer: JsonObject) -> tuple[ResourceInfo, ...]:
-    """What an APIResourceList lists, with subresources as a property of their resource."""
+    """The resources in an APIResourceList, with subresources as properties of their resource."""
     entries = _objects(answer.get("resources"))
     names = {text(entry, "name") for entry in entries}
     return tuple(

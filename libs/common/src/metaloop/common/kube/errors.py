@@ -1,22 +1,22 @@
-"""What the API server's refusals and silences are to us, by the reason that it gives.
+"""The errors of API requests, by the reason in the API server's answer.
 
     Refused (Persistent)             common/errors.py; carries the ApiStatus
     ├── NotFound                     404
     ├── AlreadyExists                409 for a create
-    ├── Forbidden                    403: access rules, admission, or a namespace that is being deleted
-    └── Invalid                      422, and what we refuse to send: it could never be the request that was meant
-    Conflict (Transient)             409: another resourceVersion or uid than ours, or another field manager
-    Expired (Transient)              410: a resourceVersion or continue token from too long ago
+    ├── Forbidden                    403: access rules, admission, or a namespace in deletion
+    └── Invalid                      422, and requests that are not sent because their path would be wrong
+    Conflict (Transient)             409: the resourceVersion or uid differs, or another manager owns a field
+    Expired (Transient)              410: the resourceVersion or continue token is too old
     Unavailable (Transient)          common/errors.py
-    ├── Unauthorized                 401, also with fresh credentials
+    ├── Unauthorized                 401, even with fresh credentials
     ├── TooManyRequests              429: not executed
-    ├── ServerTimeout                the server gave up on it: 500 ServerTimeout, 504
-    ├── Unanswered                   the connection broke or we gave up waiting: may have been executed
-    └── Unreadable                   what came is nothing that an API server says: a write may have been executed
-    InvalidKubeconfig (Persistent)   the way to the cluster is missing or makes no sense: its owner's fault
+    ├── ServerTimeout                the server gave up: 500 ServerTimeout, 504
+    ├── Unanswered                   no complete answer: the request may have been executed
+    └── Unreadable                   an answer that no API server sends: a write may have been executed
+    InvalidKubeconfig (Persistent)   the kubeconfig or service account is missing or invalid
 
-Any other status below 500 is `Refused`, any other from 500 on is `Unavailable`: but for what is refused with 500. That is an apply that doesn't fit its kind's
-schema, an object that is too large to be stored, a name that can't be one, and an object whose admission webhook can't be asked.
+Any other status below 500 is `Refused`, and any other from 500 on is `Unavailable`, with four exceptions that the API server answers with 500 although
+it refuses the object: an apply that does not fit the schema, an object too large to store, an invalid name, and an admission webhook that fails.
 """
 
 import re
@@ -29,71 +29,71 @@ from metaloop.common.objects.unstructured import integer, text
 
 
 class NotFound(Refused):
-    """There is no such object, or no such resource."""
+    """The object or the resource does not exist."""
 
     fault = Fault.NOT_FOUND
 
 
 class AlreadyExists(Refused):
-    """An object of this name is there already."""
+    """An object of this name exists."""
 
     fault = Fault.ALREADY_EXISTS
 
 
 class Forbidden(Refused):
-    """We may not do this: access rules, admission, or a namespace that is being deleted."""
+    """The request is not allowed, by access rules or admission, or because the namespace is being deleted."""
 
     fault = Fault.FORBIDDEN
 
 
 class Invalid(Refused):
-    """The object or the request breaks the rules of its kind."""
+    """The object or the request violates the rules of its kind."""
 
     fault = Fault.INVALID
 
 
 class Expired(Transient):
-    """The resourceVersion or continue token is from too long ago: list again."""
+    """The resourceVersion or continue token is too old: list again."""
 
     fault = Fault.EXPIRED
 
 
 class Unauthorized(Unavailable):
-    """The API server doesn't know us, not even with credentials read anew."""
+    """The API server rejects our credentials, even after they were read again."""
 
     fault = Fault.UNAUTHORIZED
 
 
 class TooManyRequests(Unavailable):
-    """The API server has too much to do and did not execute the request."""
+    """The API server is overloaded and did not execute the request."""
 
     fault = Fault.TOO_MANY_REQUESTS
 
 
 class ServerTimeout(Unavailable):
-    """The API server gave up on the request, which it may have executed."""
+    """The API server gave up on the request, which may have been executed."""
 
     fault = Fault.SERVER_TIMEOUT
 
 
 class Unanswered(Unavailable):
-    """No whole answer came: the request may have been executed."""
+    """There was no complete answer: the request may have been executed."""
 
     fault = Fault.UNANSWERED
 
 
 class Unreadable(Unavailable):
-    """What came is nothing that an API server says: garbled on its way, or beyond what we can read."""
+    """The answer is not one of an API server: it was corrupted, or can't be parsed."""
 
     fault = Fault.UNREADABLE
 
 
 MAY_HAVE_WORKED: Final = (ServerTimeout, Unanswered, Unreadable)
-"""After these nobody knows whether a write was executed."""
+"""After these errors it is unknown whether a write was executed."""
 
 
 class InvalidKubeconfig(Persistent):
-    """The kubeconfig, or the pod's own way to the API server, is missing or makes no sense."""
+    """The kubeconfig or the pod's service account is missing or invalid."""
 
     fault = Fault.INVALID_KUBECONFIG
 
@@ -133,20 +133,20 @@ _REASON_OF_CODE = {
 }
 
 
-_MISFITS = ("failed to create typed patch object", "failed to convert new object")
-"""How the message begins where what was applied doesn't fit its kind: a number for text, a field that there isn't, one key twice."""
-_REFUSED_FOR_ITSELF = re.compile(
+_SCHEMA_MISMATCHES = ("failed to create typed patch object", "failed to convert new object")
+"""How the message begins when an applied object does not fit its schema: a number for a string, an unknown field, a duplicate key."""
+_REFUSED_WITH_500 = re.compile(
     r"etcdserver: request is too large|trying to send message larger than max|invalid resource name |failed calling webhook "
 )
-"""What an API server in good health says with 500 of one object: it is too large for etcd, or for the way there; its name would need a path of its own; or nobody
-answers who has to admit it."""
+"""Messages with which a healthy API server answers 500 because of one object: it is too large for etcd or gRPC, its name is not a path segment, or its
+admission webhook fails."""
 _QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
 
 
 def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | None = None) -> MetaloopError:
-    """The exception for a status that is no success; `request` says what was asked, for the message."""
-    is_misfit = status.message.startswith(_MISFITS)
-    reason = "BadRequest" if is_misfit else status.reason or _REASON_OF_CODE.get(status.code, "")
+    """The exception for a failure status; its message names `request`."""
+    is_mismatch = status.message.startswith(_SCHEMA_MISMATCHES)
+    reason = "BadRequest" if is_mismatch else status.reason or _REASON_OF_CODE.get(status.code, "")
     named = ApiStatus(code=status.code, reason=reason, message=f"{_brief(status.message)} ({request})")
     if refused := _REFUSALS.get(reason):
         return refused(named)
@@ -154,18 +154,18 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
         return transient(named.message)
     if outage := _OUTAGES.get(reason):
         return outage(named.message, retry_after_seconds=retry_after_seconds)
-    if status.code >= 500 and not is_misfit and not _REFUSED_FOR_ITSELF.search(status.message):
+    if status.code >= 500 and not is_mismatch and not _REFUSED_WITH_500.search(status.message):
         return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
     return Refused(named)
 
 
 def _brief(message: str) -> str:
-    """A message without the whole objects that validation quotes: what is wrong with them comes last, and would be cut off."""
+    """The message without the complete objects that validation quotes. The reason follows them, and would be cut off."""
     return _QUOTED_OBJECT.sub("{…}", message)
 
 
 def api_status(code: int, body: bytes) -> ApiStatus:
-    """What an answer's body says of its failure; a body that is no `metav1.Status` becomes the message as it is."""
+    """The failure in an answer's body. A body that is not a `metav1.Status` becomes the message."""
     try:
         raw = loads(body)
     except JSONDecodeError:
@@ -176,5 +176,5 @@ def api_status(code: int, body: bytes) -> ApiStatus:
 
 
 def status_of(raw: JsonObject, *, code: int) -> ApiStatus:
-    """The parts of a `metav1.Status` that decisions need; `code` stands in where it has none."""
+    """The parts of a `metav1.Status` that decisions need. `code` is used if it has none."""
     return ApiStatus(code=integer(raw, "code") or code, reason=text(raw, "reason"), message=text(raw, "message"))

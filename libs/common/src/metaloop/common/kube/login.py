@@ -1,7 +1,7 @@
-"""What it takes to enter a cluster, as a plain kubeconfig or a pod's own account says it.
+"""Reads the address and the credentials of a cluster from a plain kubeconfig or a pod's service account.
 
-Whatever needs more than reading files (a plugin that is run, tokens that are fetched, several files merged into one) is left to the official client's
-loaders, see `plugins.py`. Those cost 0.15 s of CPU and 20 MB to import: nobody pays for them who doesn't need them.
+A kubeconfig that needs more than reading files (an exec plugin, an auth provider, several files to merge) is left to the official client's loaders,
+see `plugins.py`. They cost 0.15 s of CPU and 20 MB to import, so they are imported only when they are needed.
 """
 
 import base64
@@ -26,23 +26,23 @@ _USER_KEYS = frozenset({"token", "tokenFile", "client-certificate", "client-cert
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Where a cluster is and how it knows us; certificates and keys as PEM. Its secrets are never shown."""
+    """The address of a cluster and our credentials; certificates and keys are PEM. `repr` shows no secrets."""
 
     server_url: str
     authorization: str = field(default="", repr=False)
-    """The value of the header; empty for client certificates."""
+    """The value of the Authorization header; empty with a client certificate."""
     authority: str = ""
-    """Empty: the authorities that the system trusts."""
+    """The CA bundle; empty for the system's authorities."""
     certificate: str = ""
     key: str = field(default="", repr=False)
     verifies: bool = True
-    """Whether the server must prove who it is."""
+    """Whether the server's certificate is verified."""
     server_hostname: str | None = None
     proxy_url: str | None = None
 
 
 def login_of_pod(folder: Path, environ: Mapping[str, str]) -> Login:
-    """The login of the pod's own service account, whose files are in `folder`. Raises OSError, KeyError or ValueError where there is none."""
+    """The login of the pod's service account, whose files are in `folder`. Raises OSError, KeyError or ValueError if it is incomplete."""
     host, port = environ[HOST_VARIABLE], environ[_PORT_VARIABLE]
     token = (folder / "token").read_text().strip()
     if not token:
@@ -52,7 +52,7 @@ def login_of_pod(folder: Path, environ: Mapping[str, str]) -> Login:
 
 
 def login_of_kubeconfig(path: Path) -> Login | None:
-    """The login of the current context of one kubeconfig; None where it takes more than reading files. Raises OSError or ValueError for none."""
+    """The login of a kubeconfig's current context; None if it needs more than reading files. Raises OSError or ValueError for an invalid file."""
     config = _object(yaml.safe_load(path.read_text()), str(path))
     context = _object(_named(config, "contexts", config.get("current-context")).get("context"), "context")
     cluster = _object(_named(config, "clusters", context.get("cluster")).get("cluster"), "cluster")
@@ -74,18 +74,18 @@ def login_of_kubeconfig(path: Path) -> Login | None:
 
 
 class _Files:
-    """What a kubeconfig holds or points to, by paths of its own folder."""
+    """Reads the data in a kubeconfig, and the files that it names relative to its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def pem(self, section: JsonObject, key: str) -> str:
-        """The PEM under a key: its data, else its file, else nothing."""
+        """The PEM of a key: its inline data, else the content of its file, else empty."""
         data = _text(section, f"{key}-data")
         return base64.b64decode(data, validate=True).decode() if data else self.read(section, key)
 
     def read(self, section: JsonObject, key: str) -> str:
-        """The content of the file under a key, else nothing."""
+        """The content of the file of a key; empty if there is none."""
         file = _text(section, key)
         return (self._folder / file).read_text() if file else ""
 
@@ -101,7 +101,7 @@ def _named(config: JsonObject, section: str, name: JsonValue) -> JsonObject:
 def _object(value: JsonValue, what: str) -> JsonObject:
     if is_object(value):
         return value
-    raise ValueError(f"{what} is no object")
+    raise ValueError(f"{what} is not an object")
 
 
 def _text(section: JsonObject, key: str) -> str:
@@ -110,4 +110,4 @@ def _text(section: JsonObject, key: str) -> str:
         return ""
     if isinstance(value, str):
         return value
-    raise ValueError(f"{key} is no text")
+    raise ValueError(f"{key} is not a string")

@@ -1,6 +1,6 @@
-"""Logins that take more than reading files, by the official client's loaders: plugins, tokens of providers, merged kubeconfigs.
+"""Logins that need the official client's loaders: exec plugins, auth providers and merged kubeconfigs.
 
-The only module that imports `kubernetes`; it is imported itself where it is needed, and only there.
+This is the only module that imports `kubernetes`. It is itself imported only when a kubeconfig needs it.
 """
 
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ from metaloop.common.kube.login import Login
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _MALFORMED = (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError)
-"""How the official loaders fail: they check little, and a file that is no kubeconfig shows as any of these."""
+"""How the official loaders fail. They validate little: an invalid kubeconfig may raise any of these."""
 
 
 class OfficialKubeconfig:
-    """One or more kubeconfig files; remembers when a plugin's credentials end, and tokens that were refreshed."""
+    """One or more kubeconfig files. Remembers refreshed tokens, and when a plugin's credentials expire."""
 
     def __init__(self, paths: str) -> None:
         try:
@@ -34,26 +34,26 @@ class OfficialKubeconfig:
             raise InvalidKubeconfig(f"{paths}: {type(problem).__name__}: {problem}") from problem
 
     async def load(self) -> Login:
-        """Read the files again, and run a plugin again if its credentials ran out. Raises InvalidKubeconfig."""
+        """Read the files again. Run the plugin again if its credentials have expired. Raises InvalidKubeconfig."""
         configuration = Configuration()
         try:
             await self._loader.load_and_set(configuration)
             if self._uses_plugin:
-                self._keep_plugins_word(configuration)
+                self._check_plugin(configuration)
             return _login(configuration)
         except _MALFORMED as problem:
             raise InvalidKubeconfig(f"{type(problem).__name__}: {problem}") from problem
 
     def forget(self) -> None:
-        """Let the next load run the plugin anew."""
+        """Make the next `load` run the plugin again."""
         if self._uses_plugin:
             for fetched in ("exec_plugin_expiry", "token", "cert_file", "key_file"):
                 vars(self._loader).pop(fetched, None)
 
-    def _keep_plugins_word(self, configuration: Configuration) -> None:
+    def _check_plugin(self, configuration: Configuration) -> None:
         if not configuration.api_key.get("BearerToken") and not configuration.cert_file:
             raise InvalidKubeconfig("the exec plugin gave no credentials; the log says why")
-        # As client-go does: credentials without an end are kept until they are rejected.
+        # As in client-go, credentials without an expiry are kept until the API server rejects them.
         if not hasattr(self._loader, "exec_plugin_expiry"):
             self._loader.exec_plugin_expiry = _NEVER
 

@@ -1,4 +1,4 @@
-"""One line of a watch as a value: what happened, and the object that it happened to."""
+"""Parses a line of a watch into an event: its type and its object."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
@@ -14,14 +14,14 @@ _TYPES = frozenset(get_args(EventType))
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change. The object of a BOOKMARK holds nothing but a resourceVersion, and perhaps the mark that the first list is over."""
+    """One change. The object of a BOOKMARK has only a resourceVersion, and perhaps the annotation that ends the initial list."""
 
     type: EventType
     object: JsonObject
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """The event of a line. Raises Expired and others of kube/errors.py for an ERROR, Unreadable for what is no event."""
+    """The event of a line. An ERROR raises its error of kube/errors.py, such as Expired; anything else raises Unreadable."""
     raw = json_of(line)
     event_type = raw.get("type") if is_object(raw) else None
     obj = raw.get("object") if is_object(raw) else None

@@ -1,7 +1,7 @@
-"""Sends one request to the API server and says what came of it: the answer's bytes, or the exception for its failure.
+"""Sends one request to the API server; returns the answer's bytes or raises the exception for its failure.
 
-What a request costs us counts, since each sync makes several: URLs come already encoded, headers are made once per identity, and nothing
-is compressed (that costs both sides more than a cluster's network does). Watches, and whatever has to go through a proxy, are aiohttp's.
+Each sync sends several requests, so their cost counts: URLs come encoded, headers are built once per identity, and nothing is compressed (inside a
+cluster, compression costs more than the network). Watches, and everything that goes through a proxy, use aiohttp.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ JSON = "application/json"
 
 _WATCH_BUFFER_BYTES = 256 * 1024
 _IDLE_CONNECTION_SECONDS = 60.0
-"""Less than the 90 s after which the API server closes idle connections: it should not close one that we are about to use."""
+"""Less than the 90 s after which the API server closes idle connections, so that it does not close one that is about to be used."""
 
 _USER_AGENT = f"metaloop/{version('metaloop-common')}"
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
 _requests_total = metrics.counter("metaloop_kube_requests", "Requests to the API server.", ("method", "code"))
-_request_seconds = metrics.histogram("metaloop_kube_request_seconds", "Time until the API server had answered.", ("method",))
+_request_seconds = metrics.histogram("metaloop_kube_request_seconds", "Time until the API server answered.", ("method",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,12 @@ class Request:
     content_type: str = JSON
 
     def __str__(self) -> str:
-        """Without the query: it differs from one try to the next, and people are told once of what fails in the same way again and again."""
+        """Method and path. The query is left out because it differs between attempts, and equal failures must have equal messages."""
         return f"{self.method} {self.target.partition('?')[0]}"
 
 
 class Transport:
-    """Connections to one API server, as one identity at a time."""
+    """Connections to one API server, with one identity at a time."""
 
     def __init__(self, credentials: Credentials, session: aiohttp.ClientSession, *, timeout_seconds: float) -> None:
         self._credentials = credentials
@@ -64,7 +64,7 @@ class Transport:
     @staticmethod
     @asynccontextmanager
     async def connect(credentials: Credentials, *, timeout_seconds: float) -> AsyncIterator["Transport"]:
-        """A transport for as long as the block lasts; it connects when it is first used."""
+        """A transport while the block runs; it connects on first use."""
         async with _session(connect_seconds=timeout_seconds) as session:
             transport = Transport(credentials, session, timeout_seconds=timeout_seconds)
             try:
@@ -73,11 +73,11 @@ class Transport:
                 transport.close()
 
     def close(self) -> None:
-        """Close the connections of requests."""
+        """Close the connections, except those of watches."""
         self._peer.close()
 
     async def exchange(self, request: Request) -> bytes:
-        """The body of a successful answer; where only our credentials had run out, that of a second try with new ones."""
+        """The body of a successful answer. After a 401 the request is sent once more with fresh credentials."""
         identity = await self._identity()
         try:
             return await self._exchange(request, identity)
@@ -86,13 +86,13 @@ class Transport:
             return await self._exchange(request, self._credentials.identity)
 
     async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer as they come, until the API server ends it; raises Unanswered if it breaks off instead."""
+        """The lines of an answer as they arrive, until the API server ends it. Raises Unanswered if the connection breaks."""
         identity = await self._identity()
         try:
             async with _sent(self._session, request, identity) as answer:
                 _requests_total.labels("WATCH", answer.status).inc()
                 if answer.status != 200:
-                    raise _failure(request, await _whole(answer))
+                    raise _failure(request, await _read(answer))
                 on_open()
                 try:
                     async for line in _split(answer.content, request):
@@ -103,7 +103,7 @@ class Transport:
             await self._credentials.replace_rejected(identity)
             raise
         except _BROKEN as problem:
-            raise Unanswered(f"{request}: {_said(problem)}") from problem
+            raise Unanswered(f"{request}: {_text(problem)}") from problem
 
     async def _identity(self) -> Identity:
         credentials = self._credentials
@@ -119,7 +119,7 @@ class Transport:
         except _BROKEN as problem:
             _requests_total.labels(request.method, "none").inc()
             late = f"no answer within {self._timeout_seconds:g} s" if isinstance(problem, TimeoutError) else ""
-            raise Unanswered(f"{request}: {late or _said(problem)}") from problem
+            raise Unanswered(f"{request}: {late or _text(problem)}") from problem
         _request_seconds.labels(request.method).observe(perf_counter() - began)
         _requests_total.labels(request.method, answer.status).inc()
         if answer.status >= 300:
@@ -129,22 +129,22 @@ class Transport:
     async def _answer_to(self, request: Request, identity: Identity) -> Answer:
         if identity.proxy_url:
             async with _sent(self._session, request, identity) as response:
-                return await _whole(response)
+                return await _read(response)
         headers = _lines(identity.authorization, request.accept, _content_type(request))
         return await self._peer_for(identity).ask(request.method, request.target, headers, request.body)
 
     def _peer_for(self, identity: Identity) -> Peer:
-        """The API server, by connections that this identity's certificate opened: those of one that is over are not used again."""
+        """The API server, through connections of this identity. When the certificate changed, the former connections are closed."""
         if identity is not self._peers_identity:
-            if _opens(identity) != _opens(self._peers_identity):
+            if _connection_key(identity) != _connection_key(self._peers_identity):
                 self._peer.close()
                 self._peer = _peer(identity, connect_seconds=self._timeout_seconds)
             self._peers_identity = identity
         return self._peer
 
 
-def _opens(identity: Identity) -> tuple[object, ...]:
-    """What of an identity a connection depends on; the rest goes with each request."""
+def _connection_key(identity: Identity) -> tuple[object, ...]:
+    """The parts of an identity that a connection depends on. The rest is sent with each request."""
     return identity.server_url, identity.tls, identity.server_hostname
 
 
@@ -163,7 +163,7 @@ def _session(*, connect_seconds: float) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),  # a watch lasts for minutes: only its beginning is timed
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),  # a watch lasts for minutes: only connecting has a timeout
         read_bufsize=_WATCH_BUFFER_BYTES,
     )
 
@@ -174,19 +174,19 @@ def _sent(session: aiohttp.ClientSession, request: Request, identity: Identity) 
         URL(identity.server_url + request.target, encoded=True),
         data=request.body,
         headers=_headers(identity.authorization, request.accept, _content_type(request)),
-        ssl=identity.tls or True,  # in the key of pooled connections: those of an identity that is over are not used again
+        ssl=identity.tls or True,  # part of the pool's key, so that connections of a former identity are not reused
         server_hostname=identity.server_hostname,
         proxy=identity.proxy_url,
         allow_redirects=False,
     )
 
 
-async def _whole(response: aiohttp.ClientResponse) -> Answer:
+async def _read(response: aiohttp.ClientResponse) -> Answer:
     return Answer(response.status, response.raw_headers, await response.read())
 
 
 def _cut(answer: aiohttp.ClientResponse) -> None:
-    """End a watch in the middle: with TLS, a polite end waits for a last word that never comes."""
+    """Close a watch in the middle. An orderly TLS close would wait for a close_notify that never comes."""
     if answer.connection and (socket := answer.connection.transport):
         socket.abort()
 
@@ -216,16 +216,16 @@ def _failure(request: Request, answer: Answer) -> MetaloopError:
 
 
 def _seconds(retry_after: str) -> float | None:
-    """The API server sends whole seconds; a date, which a proxy may send, is no wish that we follow."""
+    """The seconds in a Retry-After header. The API server sends whole seconds; a date, which a proxy may send, is ignored."""
     return float(retry_after) if retry_after.isdecimal() else None
 
 
-def _said(problem: BaseException) -> str:
+def _text(problem: BaseException) -> str:
     return str(problem) or type(problem).__name__
 
 
 async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenerator[bytes, None]:
-    """Lines of any length: the chunks of an unfinished one are kept apart, and joined once when its end has come."""
+    """Lines of any length. The chunks of a line are joined once, when its end arrives."""
     unfinished: list[bytes] = []
     async for chunk in content.iter_any():
         head, *rest = chunk.split(b"\n")
@@ -233,8 +233,8 @@ async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenera
         if not rest:
             continue
         yield b"".join(unfinished)
-        *whole, tail = rest
-        for line in whole:
+        *lines, tail = rest
+        for line in lines:
             yield line
         unfinished = [tail]
     if any(unfinished):
