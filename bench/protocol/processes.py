@@ -1,7 +1,8 @@
-"""The two ends of the job protocol as processes of their own, over a cluster that is a table of numbers.
+"""The two ends of the job protocol as processes of their own, with a table of numbers in place of the cluster.
 
-The "cluster" (`protocol_truth.py`) holds for each key a desired number and an applied one. The real dispatcher, queue and claims run in the
-`watcher` role, with a cache of these numbers; the real worker runs in the `worker` role, and its sync applies the desired number.
+The table (`bench.protocol.table`) holds a desired and an applied number for each key. The real dispatcher, queue and
+claims run in the `watcher` role, with a cache of these numbers. The real worker runs in the `worker` role, and its sync
+applies the desired number.
 """
 
 import argparse
@@ -66,30 +67,45 @@ class Cache:
         return CachedObservation(controller=b"{}", parent_resource=PARENTS, parent=parent, children=())
 
 
-async def watch_table(port: int, cache: Cache, queue: WorkQueue, *, listed: Callable[[], None]) -> None:
-    """Lists and then watches the table for ever; each event marks its parent, and tells the gate."""
-    reader, _ = await _dial(port, {"role": "watcher"})
-    while line := await reader.readline():
+class TableWatch:
+    """Keeps the cache equal to the table; each event marks its parent, and shows the queue which writes were seen."""
+
+    def __init__(self, cache: Cache, queue: WorkQueue) -> None:
+        self._cache = cache
+        self._queue = queue
+        self.is_listed = asyncio.Event()
+
+    async def run(self, port: int) -> None:
+        """List and then watch the table until the connection ends."""
+        reader, _ = await _dial(port, {"role": "watcher"})
+        while line := await reader.readline():
+            self._take(line)
+        raise ConnectionError("the table closed the connection")
+
+    def _take(self, line: bytes) -> None:
         event = json.loads(line)
         match event["type"]:
             case "row":
-                name = event["name"]
-                cache.rows[name] = event["row"]
-                queue.mark(key_of(name), MarkClass[event.get("class", "CHANGED")], "changed")
-                queue.progress(CHILDREN, "default", name)
+                self._take_row(event["name"], event["row"], MarkClass[event.get("class", "CHANGED")])
             case "burst":
-                now = time.monotonic_ns()
-                for number in range(event["count"]):
-                    cache.rows.setdefault(f"p{number}", {})["marked"] = now
-                    queue.mark(key_of(f"p{number}"), MarkClass.CHANGED, "burst")
+                self._mark_all(event["count"])
             case "listed":
-                listed()
+                self.is_listed.set()
             case "counts":
-                print(
-                    json.dumps({"at": time.monotonic(), **{k: getattr(queue.core.counts, k) for k in queue.core.counts.__slots__}}),
-                    flush=True,
-                )
-    raise ConnectionError("the table is gone")
+                counts = self._queue.core.counts
+                values = {name: getattr(counts, name) for name in counts.__slots__}
+                print(json.dumps({"at": time.monotonic(), **values}), flush=True)
+
+    def _take_row(self, name: str, row: dict[str, int], mark: MarkClass) -> None:
+        self._cache.rows[name] = row
+        self._queue.mark(key_of(name), mark, "changed")
+        self._queue.progress(CHILDREN, "default", name)
+
+    def _mark_all(self, count: int) -> None:
+        now = time.monotonic_ns()
+        for number in range(count):
+            self._cache.rows.setdefault(f"p{number}", {})["marked"] = now
+            self._queue.mark(key_of(f"p{number}"), MarkClass.CHANGED, "burst")
 
 
 async def watcher(args: argparse.Namespace, bus: Bus) -> None:
@@ -101,14 +117,14 @@ async def watcher(args: argparse.Namespace, bus: Bus) -> None:
     stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
     dispatcher = Dispatcher(bus, stream, shard=SHARD, queue=queue, claims=claims)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
-        is_listed = asyncio.Event()
-        tasks.create_task(watch_table(args.truth, cache, queue, listed=is_listed.set))
-        await is_listed.wait()
+        watch = TableWatch(cache, queue)
+        tasks.create_task(watch.run(args.table))
+        await watch.is_listed.wait()
         tasks.create_task(dispatcher.run())
 
 
-class Table:
-    """The worker's connection to the table: begins, writes and ends are told there, and judged."""
+class TableClient:
+    """The worker's connection to the table, which is told of each begin, write and end, and checks them."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -124,15 +140,15 @@ class Table:
         return await answer
 
     async def read(self) -> None:
-        """Takes answers for ever."""
+        """Take answers until the connection ends."""
         while line := await self._reader.readline():
             answer = json.loads(line)
             self._answers.pop(answer["id"]).set_result(answer["rv"])
-        raise ConnectionError("the table is gone")
+        raise ConnectionError("the table closed the connection")
 
 
-def applying(table: Table, *, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], object]:
-    """A sync that applies the desired number, with a hook that takes its time."""
+def applying(table: TableClient, *, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], object]:
+    """A sync that applies the desired number after a random wait for the hook."""
 
     async def sync(granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
         row = granted.observation.parent
@@ -141,7 +157,7 @@ def applying(table: Table, *, hook_seconds: float) -> Callable[[Granted, Slot, L
         writes, wrote = list[Write](), 0
         try:
             async with slot.waiting():
-                # Mostly short, now and then longer than a lease.
+                # Mostly short, sometimes longer than a lease.
                 await asyncio.sleep(random.expovariate(1 / hook_seconds) if random.random() < 0.995 else random.uniform(1, 8))
             if row["applied"] != row["desired"]:
                 guard.check()
@@ -156,7 +172,7 @@ def applying(table: Table, *, hook_seconds: float) -> Callable[[Granted, Slot, L
 
 
 def idling(*, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], object]:
-    """A sync that does nothing, and prints how old the marks were that it answered."""
+    """A sync that does nothing, and prints how old the marks were."""
     ages: list[float] = []
 
     async def sync(granted: Granted, slot: Slot, _: LeaseGuard) -> SyncReport:
@@ -176,8 +192,8 @@ def idling(*, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], obje
 
 async def worker(args: argparse.Namespace, bus: Bus) -> None:
     """The worker's process."""
-    reader, writer = await _dial(args.truth, {"role": "worker", "pid": os.getpid()})
-    table = Table(reader, writer)
+    reader, writer = await _dial(args.table, {"role": "worker", "pid": os.getpid()})
+    table = TableClient(reader, writer)
     sync = idling(hook_seconds=args.hook) if args.idle else applying(table, hook_seconds=args.hook)
     settings = WorkerSettings(active_jobs=args.active, waiting_jobs=args.waiting, ack_wait_seconds=args.ack_wait)
     stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
@@ -200,10 +216,10 @@ async def run(args: argparse.Namespace) -> None:
 
 def main() -> None:
     """Read the arguments, and run until killed."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("role", choices=["watcher", "worker"])
     parser.add_argument("--nats", required=True)
-    parser.add_argument("--truth", type=int, required=True)
+    parser.add_argument("--table", type=int, required=True)
     parser.add_argument("--ack-wait", type=float, default=5.0)
     parser.add_argument("--hook", type=float, default=0.01)
     parser.add_argument("--active", type=int, default=16)

@@ -1,8 +1,8 @@
-"""Kills and stalls everything that takes part in the job protocol, and checks that no key is lost and no two workers share one.
+"""Kills and stalls everything that takes part in the job protocol: no key may be lost, or held by two workers.
 
-    python bench/protocol_chaos.py --seconds 60 [--seed 7] [--workers 4] [--keys 200]
+    python -m bench.protocol.chaos --seconds 60 [--seed 7] [--workers 4] [--keys 200]
 
-Exits with 1 where a row is not as desired in the end, or the judge of `protocol_truth.py` saw what may not be.
+Exits with 1 if a row is not as desired in the end, or if `bench.protocol.table` saw a violation.
 """
 
 import argparse
@@ -15,31 +15,30 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
-from protocol_truth import Truth
 
+from bench.protocol.table import Table
 from metaloop.devkit.broker import Broker
 
 ACK_WAIT_SECONDS = 2.0
-_ROLES = Path(__file__).with_name("protocol_roles.py")
 
 
 @dataclass(slots=True, eq=False)
-class Role:
-    """A process that is started again whenever we killed it."""
+class Participant:
+    """A process that is started again after it was killed."""
 
     argv: list[str]
     log: Path
     process: asyncio.subprocess.Process | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while something is done to it: there is never more than one of it."""
+    """Held during a fault, so that it never runs twice."""
 
     async def start(self) -> None:
-        """Start it, without waiting until it does anything."""
+        """Start it, without waiting until it is ready."""
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(sys.executable, *self.argv, stdout=log, stderr=log)
 
@@ -49,12 +48,12 @@ class Role:
         return self.process.pid if self.process else 0
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, if it lives."""
+        """Send it a signal if it is running."""
         if self.process and self.process.returncode is None:
             self.process.send_signal(number)
 
     async def kill(self) -> None:
-        """End it, stopped or not."""
+        """End it with SIGKILL, stalled or not."""
         self.send(signal.SIGKILL)
         if self.process:
             await self.process.wait()
@@ -62,15 +61,15 @@ class Role:
 
 @dataclass(slots=True, eq=False)
 class Chaos:
-    """All that takes part, and what is done to it."""
+    """Everything that takes part, and the faults."""
 
-    truth: Truth
+    table: Table
     broker: Broker
-    watcher: Role
-    workers: list[Role]
+    watcher: Participant
+    workers: list[Participant]
     done: Counter[str] = field(default_factory=Counter[str])
     nats: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while NATS is hit: it can be down only once at a time."""
+    """Held during a fault of NATS, which can be down only once at a time."""
 
     async def kill_worker(self) -> None:
         """SIGKILL."""
@@ -80,32 +79,32 @@ class Chaos:
             await worker.start()
 
     async def stall_worker(self) -> None:
-        """SIGSTOP, for less or more than a lease."""
+        """Stall one with SIGSTOP, for less or more than a lease."""
         worker = random.choice(self.workers)
         async with worker.lock:
-            self.truth.stood_still[worker.pid] = float("inf")
+            self.table.stalled_at[worker.pid] = float("inf")
             worker.send(signal.SIGSTOP)
             await asyncio.sleep(random.uniform(0.05, 2.5 * ACK_WAIT_SECONDS))
             worker.send(signal.SIGCONT)
-            self.truth.stood_still[worker.pid] = time.monotonic()
+            self.table.stalled_at[worker.pid] = time.monotonic()
 
     async def kill_watcher(self) -> None:
         """SIGKILL, and sometimes a pause."""
         async with self.watcher.lock:
-            self.truth.hit_at = time.monotonic()
+            self.table.fault_at = time.monotonic()
             await self.watcher.kill()
             await asyncio.sleep(random.choice([0.0, 0.0, random.uniform(0, 2 * ACK_WAIT_SECONDS)]))
             await self.watcher.start()
-            self.truth.hit_at = time.monotonic()
+            self.table.fault_at = time.monotonic()
 
     async def stall_watcher(self) -> None:
         """SIGSTOP."""
         async with self.watcher.lock:
-            self.truth.hit_at = time.monotonic()
+            self.table.fault_at = time.monotonic()
             self.watcher.send(signal.SIGSTOP)
             await asyncio.sleep(random.uniform(0.05, 1.5 * ACK_WAIT_SECONDS))
             self.watcher.send(signal.SIGCONT)
-            self.truth.hit_at = time.monotonic()
+            self.table.fault_at = time.monotonic()
 
     async def kill_nats(self) -> None:
         """SIGKILL, and sometimes a pause."""
@@ -129,95 +128,95 @@ class Chaos:
 
         await self._nats(pause, resume)
 
-    async def _nats(self, hit: Callable[[], Awaitable[None]], heal: Callable[[], Awaitable[None]]) -> None:
+    async def _nats(self, fail: Callable[[], Awaitable[None]], recover: Callable[[], Awaitable[None]]) -> None:
         async with self.nats:
-            self.truth.hit_at = time.monotonic()
-            await hit()
+            self.table.fault_at = time.monotonic()
+            await fail()
             await asyncio.sleep(random.choice([0.0, random.uniform(0, 1.5 * ACK_WAIT_SECONDS)]))
-            await heal()
-            self.truth.hit_at = time.monotonic()
+            await recover()
+            self.table.fault_at = time.monotonic()
 
-    async def strike(self) -> None:
-        """One blow."""
-        blows = {
+    async def cause_fault(self) -> None:
+        """Cause one fault, chosen at random."""
+        faults = {
             self.kill_worker: 8, self.stall_worker: 6, self.kill_watcher: 2, self.stall_watcher: 2,
             self.kill_nats: 1, self.wipe_nats: 1, self.stall_nats: 1,
         }  # fmt: skip
-        blow = random.choices(list(blows), weights=list(blows.values()))[0]
-        self.done[blow.__name__] += 1
-        await blow()
+        fault = random.choices(list(faults), weights=list(faults.values()))[0]
+        self.done[fault.__name__] += 1
+        await fault()
 
 
 @asynccontextmanager
 async def everything(args: argparse.Namespace, folder: Path) -> AsyncIterator[Chaos]:
-    """Table, NATS, watcher and workers, for the length of the block."""
-    truth = Truth(args.keys, lease_seconds=ACK_WAIT_SECONDS)
+    """Table, NATS, watcher and workers, for as long as the block lasts."""
+    table = Table(args.keys, lease_seconds=ACK_WAIT_SECONDS)
 
-    def role(name: str, log: str) -> Role:
-        common = ["--nats", broker.url, "--truth", str(truth.port), "--ack-wait", str(ACK_WAIT_SECONDS), "--hook", "0.02"]
-        return Role([str(_ROLES), name, *common], folder / f"{log}.log")
+    def participant(role: str, log: str) -> Participant:
+        common = ["--nats", broker.url, "--table", str(table.port), "--ack-wait", str(ACK_WAIT_SECONDS), "--hook", "0.02"]
+        return Participant(["-m", "bench.protocol.processes", role, *common], folder / f"{log}.log")
 
-    async with Broker.start(folder) as broker, truth.serving():
-        chaos = Chaos(truth, broker, role("watcher", "watcher"), [role("worker", f"worker{n}") for n in range(args.workers)])
-        try:
-            for each in [chaos.watcher, *chaos.workers]:
-                await each.start()
-            yield chaos
-        finally:
-            for each in [chaos.watcher, *chaos.workers]:
-                await each.kill()
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(Broker.start(folder))
+        await stack.enter_async_context(table.serving())
+        workers = [participant("worker", f"worker{number}") for number in range(args.workers)]
+        chaos = Chaos(table, broker, participant("watcher", "watcher"), workers)
+        for each in (chaos.watcher, *workers):
+            stack.push_async_callback(each.kill)
+            await each.start()
+        yield chaos
 
 
 async def disturb(chaos: Chaos, *, seconds: float) -> None:
-    """Change rows and strike, both at random, for so long; several blows may be under way at once."""
+    """Change rows and cause faults at random for so long; several faults may be under way at once."""
     ends = time.monotonic() + seconds
 
-    async def change() -> None:
+    async def change_rows() -> None:
         while time.monotonic() < ends:
-            chaos.truth.change(random.choice(list(chaos.truth.rows)))
+            chaos.table.change(random.choice(list(chaos.table.rows)))
             await asyncio.sleep(random.expovariate(100))
 
-    async def strike() -> None:
+    async def cause_faults() -> None:
         while time.monotonic() < ends:
             await asyncio.sleep(random.uniform(0.1, 1.0))
-            await chaos.strike()
+            await chaos.cause_fault()
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(change())
+        tasks.create_task(change_rows())
         for _ in range(3):
-            tasks.create_task(strike())
+            tasks.create_task(cause_faults())
 
 
-async def settle(truth: Truth, *, seconds: float) -> float:
-    """How long it took until every row was as desired; `TimeoutError` where it took too long."""
+async def ending(table: Table, *, seconds: float) -> str:
+    """How it ended: after how many seconds all rows were as desired, or which of them never were."""
     began = time.monotonic()
-    async with asyncio.timeout(seconds):
-        while truth.unequal:  # noqa: ASYNC110 - polled for what is true in the end
-            await asyncio.sleep(0.05)
-    return time.monotonic() - began
+    try:
+        async with asyncio.timeout(seconds):
+            await _converged(table)
+    except TimeoutError:
+        return f"NOT CONVERGED: {table.unequal}"
+    return f"converged in {time.monotonic() - began:.1f} s"
 
 
-async def run(args: argparse.Namespace) -> int:
+async def _converged(table: Table) -> None:
+    while table.unequal:  # noqa: ASYNC110 - the table is polled
+        await asyncio.sleep(0.05)
+
+
+async def run(args: argparse.Namespace, folder: Path) -> int:
     """The exit code of one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        async with everything(args, Path(folder)) as chaos:
-            await chaos.truth.watching.wait()
-            await disturb(chaos, seconds=args.seconds)
-            lost: list[str] = []
-            try:
-                healed = f"healed in {await settle(chaos.truth, seconds=30):.1f} s"
-            except TimeoutError:
-                lost = chaos.truth.unequal
-                healed = f"NOT HEALED: {lost}"
-            faults = [name for name in chaos.truth.counts if name.isupper()]
-            print(f"seed {args.seed}: {healed}; {dict(chaos.truth.counts)}; blows {dict(chaos.done)}")
-            if args.keep and (lost or faults):
-                keep(Path(folder), Path(args.keep))
-    return 1 if lost or faults else 0
+    async with everything(args, folder) as chaos:
+        await chaos.table.watching.wait()
+        await disturb(chaos, seconds=args.seconds)
+        print(f"seed {args.seed}: {await ending(chaos.table, seconds=30)}; {dict(chaos.table.counts)}; faults {dict(chaos.done)}")
+        has_failed = bool(chaos.table.unequal or chaos.table.violations)
+    if args.keep and has_failed:
+        keep(folder, Path(args.keep))
+    return 1 if has_failed else 0
 
 
 def keep(folder: Path, target: Path) -> None:
-    """Copy the logs."""
+    """Copy the logs of all participants."""
     target.mkdir(parents=True, exist_ok=True)
     for log in folder.glob("*.log"):
         (target / log.name).write_bytes(log.read_bytes())
@@ -225,7 +224,7 @@ def keep(folder: Path, target: Path) -> None:
 
 def main() -> None:
     """Read the arguments, and run."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--workers", type=int, default=4)
@@ -235,8 +234,8 @@ def main() -> None:
     random.seed(args.seed)
     print(f"seed {args.seed}", flush=True)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(asyncio.run(run(args)))
+    with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
+        sys.exit(asyncio.run(run(args, Path(folder))))
 
 
 if __name__ == "__main__":
