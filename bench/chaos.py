@@ -1,12 +1,17 @@
-"""`python -m bench.chaos`: kills and stalls of every process at random, until nothing is lost and nothing doubled, or something is."""
+"""`python -m bench.chaos`: kills and stalls every process at random; nothing may be lost, and nothing done twice."""
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from metaloop.devkit.assets import ensure
+from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.chaos import Chaos, ChaosOptions, ChaosReport
 from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
@@ -14,51 +19,70 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
-_LED = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": "6"}
+_LEADER_ELECTION = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": "6"}
+_WATCH_DELAY_SECONDS = 0.2
 
 
-def main(  # noqa: PLR0913 - its options
+class Part(StrEnum):
+    """A part of the setup that can be left out."""
+
+    API_SERVER = "api-server"
+    """Faults of the API server."""
+    STANDBY = "standby"
+    """A second watcher that takes over when the leader fails."""
+    WATCH_DELAY = "watch-delay"
+    """The delay of every watch event."""
+
+
+def main(
     *,
-    seed: Annotated[int | None, typer.Option(help="Makes the same choices again; a new one is drawn without it.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Make the same choices as an earlier run; a new seed is drawn without it.")] = None,
     parents: Annotated[int, typer.Option(help="How many parents.", min=1)] = 200,
-    seconds: Annotated[float, typer.Option(help="How long the mischief lasts.", min=1)] = 600,
+    seconds: Annotated[float, typer.Option(help="How long faults are caused.", min=1)] = 600,
     runs: Annotated[int, typer.Option(help="How many runs, each from a seed of its own.", min=1)] = 1,
-    api_server: Annotated[bool, typer.Option(help="Kill and stall the API server too.")] = True,
-    late: Annotated[float, typer.Option(help="How many seconds late every watch event is.", min=0)] = 0.2,
-    standbys: Annotated[int, typer.Option(help="How many watchers stand by for the one that leads.", min=0)] = 1,
+    without: Annotated[list[Part] | None, typer.Option(help="Leave this out; may be repeated.")] = None,
 ) -> None:
-    """Torment a running Metaloop."""
+    """Cause faults in a running Metaloop. Exits with 1 if hook calls for one parent overlap, or a child is doubled."""
     first = random.randrange(1_000_000) if seed is None else seed
+    parts = frozenset(Part) - frozenset(without or ())
     for number in range(runs):
-        options = ChaosOptions(seed=first + number, parents=parents, duration_seconds=seconds, with_api_server=api_server)
+        options = ChaosOptions(seed=first + number, parents=parents, duration_seconds=seconds, with_api_server=Part.API_SERVER in parts)
         typer.echo(f"seed {options.seed}: {parents} parents, {seconds:g} s")
-        report = asyncio.run(_run(options, late_seconds=late, standbys=standbys))
-        _tell(report)
+        report = asyncio.run(_run(options, parts))
+        _print(report)
         if report.overlaps or report.duplicates:
             raise typer.Exit(1)
 
 
-async def _run(options: ChaosOptions, *, late_seconds: float, standbys: int) -> ChaosReport:
+async def _run(options: ChaosOptions, parts: AbstractSet[Part]) -> ChaosReport:
     with run_folder() as folder:
         async with (
             Ground.start(await ensure(), folder) as ground,
             ApiProxy.before(ground.plane, folder) as proxy,
             Webhook.serve() as webhook,
+            _services(ground, proxy, parts) as stack,
         ):
-            await install_parent(ground.cluster, THINGS)
-            way = proxy.kubeconfig_path if late_seconds else None
-            async with ground.stack(kubeconfig=way, watchers=({},) * (1 + standbys), settings=_LED if standbys else None) as stack:
-                proxy.watch_delay_seconds = late_seconds
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="chaos")
-                await story.begin()
-                return await Chaos(story, options).run()
+            story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="chaos")
+            await story.begin()
+            return await Chaos(story, options).run()
 
 
-def _tell(report: ChaosReport) -> None:
+@asynccontextmanager
+async def _services(ground: Ground, proxy: ApiProxy, parts: AbstractSet[Part]) -> AsyncIterator[Stack]:
+    """The services with their kind of parent installed, for as long as the block lasts."""
+    await install_parent(ground.cluster, THINGS)
+    kubeconfig = proxy.kubeconfig_path if Part.WATCH_DELAY in parts else None
+    watchers, settings = (({}, {}), _LEADER_ELECTION) if Part.STANDBY in parts else (({},), None)
+    async with ground.stack(kubeconfig=kubeconfig, watchers=watchers, settings=settings) as stack:
+        proxy.watch_delay_seconds = _WATCH_DELAY_SECONDS if Part.WATCH_DELAY in parts else 0
+        yield stack
+
+
+def _print(report: ChaosReport) -> None:
     acts = ", ".join(f"{act} {count}x" for act, count in sorted(report.acts.items()))
     typer.echo(f"  {acts}")
     typer.echo(
-        f"  {report.changes} changes ({report.failed_changes} not taken), {report.hook_calls} hook calls, "
+        f"  {report.changes} changes ({report.failed_changes} refused), {report.hook_calls} hook calls, "
         f"converged {report.converged_after_seconds:.1f} s after the last act"
     )
     for finding in [*report.overlaps, *report.duplicates]:
