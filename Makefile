@@ -61,7 +61,7 @@ chaos: setup ## Kill processes at random, and see that nothing is lost or done t
 	$(ASSETS) $(PYTEST) -m chaos
 	$(ASSETS) $(BIN)/python -m bench.chaos
 
-bench: setup ## Measure the whole system, and print each figure beside its bound
+bench: setup ## Measure the whole system; judge exact counts, and ratios within the run
 	$(ASSETS) $(BIN)/python -m bench
 
 images: ## Build the image of the services, metaloop:dev; BASE=… names another Python image

@@ -1,57 +1,116 @@
-"""`python -m bench [SCENARIO...]`: run scenarios, print each figure beside its bound and the original's, and record them."""
+"""`python -m bench [SCENARIO...]`: run scenarios, and judge them by ratios within the run and by exact counts."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 
-from bench import report
-from bench.figures import Figure
+from bench import report, results
+from bench.calibrate import calibrate
+from bench.calibration import Calibration
+from bench.comparison import Record, last_of
+from bench.figures import Figure, summary_of
 from bench.profiling import summary
+from bench.run import Run
 from bench.scenarios import SCENARIOS
-from bench.scenarios.scale import Scale
-from bench.usage import OthersCpu
+from bench.usage import OtherProcessesCpu
 from metaloop.devkit.assets import ensure
+
+_QUICK_DIVISOR = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One invocation: what it runs, and what it has measured so far."""
+
+    names: Sequence[str]
+    assets: Path
+    quick: bool
+    profiles: Path | None
+    records: Sequence[Record]
+    calibrations: list[Calibration] = field(default_factory=list[Calibration])
+    figures: dict[str, list[list[Figure]]] = field(default_factory=dict[str, list[list[Figure]]])
+    """The figures of each run, by scenario."""
+
+    async def run_once(self) -> None:
+        """Calibrate, and run each scenario once."""
+        calibration = await calibrate(self.assets)
+        self.calibrations.append(calibration)
+        typer.echo(report.calibration_text(calibration))
+        run = Run(
+            assets=self.assets,
+            calibration=calibration,
+            divisor=_QUICK_DIVISOR if self.quick else 1,
+            profiles=self.profiles,
+        )
+        for name in self.names:
+            await self._measure(name, run)
+        typer.echo(report.steadiness_text(calibration, await calibrate(self.assets)))
+
+    async def _measure(self, name: str, run: Run) -> None:
+        others = OtherProcessesCpu()
+        measured = await SCENARIOS[name](run)
+        figures = [*measured, Figure(name="CPU of processes outside the bench", value=others.cores(), unit="cores")]
+        self.figures.setdefault(name, []).append(figures)
+        self._show(name, figures)
+        for file in sorted(self.profiles.glob("*.raw")) if self.profiles else ():
+            typer.echo(summary(file))
+
+    def summaries(self) -> dict[str, list[Figure]]:
+        """The figures of each scenario over all runs."""
+        return {name: summary_of(runs) for name, runs in self.figures.items()}
+
+    def show_summaries(self) -> None:
+        """Print the medians of several runs."""
+        for name, figures in self.summaries().items():
+            self._show(f"{name}, median of {len(self.figures[name])} runs", figures, scenario=name)
+
+    def _show(self, title: str, figures: Sequence[Figure], *, scenario: str = "") -> None:
+        last = None if self.quick else last_of(scenario or title, self.records)
+        report.show(title, figures, last=last)
 
 
 def main(
     scenarios: Annotated[list[str] | None, typer.Argument(help=f"Any of {', '.join(SCENARIOS)}; all of them if none is named.")] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the size: shows that all works, judges nothing.")] = False,
-    rounds: Annotated[int, typer.Option(help="Run each scenario so often.", min=1)] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the size: judges exact counts only.")] = False,
+    runs: Annotated[int, typer.Option(help="Run all scenarios so often, and judge the medians.", min=1)] = 1,
     profile: Annotated[
         Path | None, typer.Option(help="Sample the services with py-spy, keep the stacks in this folder and print where the CPU goes.")
     ] = None,
-    recorded: Annotated[bool, typer.Option("--record/--no-record", help="Keep the figures under bench/results.")] = True,
+    record: Annotated[
+        Path | None, typer.Option(help="Keep the figures as a JSON file in this folder. Later runs compare with those in bench/results.")
+    ] = None,
 ) -> None:
-    """Measure Metaloop on a fresh control plane."""
+    """Measure Metaloop on a fresh control plane. Exits with 1 if a bound is missed."""
     names = scenarios or [*SCENARIOS]
     if unknown := set(names) - set(SCENARIOS):
         raise typer.BadParameter(f"no scenario is called {', '.join(sorted(unknown))}")
     if profile:
         profile.mkdir(parents=True, exist_ok=True)
-    labels = [name if number == 0 else f"{name} #{number + 1}" for number in range(rounds) for name in names]
-    results: dict[str, Sequence[Figure]] = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        scale = Scale(assets=runner.run(ensure()), divisor=10 if quick else 1, profiles=profile)
-        for label in labels:
-            others = OthersCpu()
-            measured = runner.run(SCENARIOS[label.partition(" ")[0]](scale))
-            results[label] = [*measured, Figure(name="other processes of the machine meanwhile", value=others.cores(), unit="cores")]
-            report.show(label, results[label])
-            for file in sorted(profile.glob("*.raw")) if profile else ():
-                typer.echo(summary(file))
-    missed = [figure.name for figures in results.values() for figure in figures if figure.verdict == "misses"]
-    typer.echo(f"{len(missed)} bounds missed" + "".join(f"\n  {name}" for name in missed) if missed else "all bounds hold")
-    if recorded:
-        typer.echo(f"recorded in {_relative(report.record(results, quick=quick))}")
+        assets = runner.run(ensure())
+        session = Session(names=names, assets=assets, quick=quick, profiles=profile, records=results.read_all(results.FOLDER))
+        for _ in range(runs):
+            runner.run(session.run_once())
+    if runs > 1:
+        session.show_summaries()
+    if record:
+        path = results.write(record, session.summaries(), calibrations=session.calibrations, quick=quick)
+        typer.echo(f"recorded in {path}")
+    _judge(session.summaries())
 
 
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _judge(summaries: dict[str, list[Figure]]) -> None:
+    """Print the bounds that are missed; exit with 1 if there are any."""
+    missed = [f"{name}: {figure.name}" for name, figures in summaries.items() for figure in figures if figure.verdict == "misses"]
+    typer.echo("\n  ".join([f"{len(missed)} bounds missed", *missed]) if missed else "all bounds hold")
+    if missed:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The webhook of the bench, as light as can be, in a process of its own: `python hook.py PORT`.
+"""The webhook of the bench, in a process of its own: `python hook.py PORT`. It does as little as possible by itself.
 
-It answers with the parent's `spec.children` ConfigMaps that carry its `spec.text`, remembers when it was asked about whom, and takes its
-time when told so. Its clock is the machine's monotonic one, which the process that drives the load reads as well.
+It answers with as many ConfigMaps as the parent's `spec.children` says, each with the parent's `spec.text`. It
+remembers when it was called about which parent, on the machine's monotonic clock, which the load reads too.
 
-    POST /sync      what Metaloop calls; when it finalizes, the children have to be gone first
+    POST /sync      the sync and the finalize hook; a parent is finalized once its children are gone
     GET  /calls     [[seconds, parent, generation, children observed], …] since the last reset
-    POST /control   {"delay": seconds, "reset": bool}
+    POST /control   {"delay": seconds, "reset": bool}: how long each answer takes; forget the calls
 """
 
 import asyncio
@@ -20,10 +20,10 @@ HEADERS_END = b"\r\n\r\n"
 
 
 class State:
-    """What all connections share."""
+    """The calls so far and the delay, shared by all connections."""
 
     def __init__(self) -> None:
-        """Hold no call, and be quick."""
+        """No calls yet, and no delay."""
         self.delay_seconds = 0.0
         self.calls: list[tuple[float, str, int, int]] = []
 
@@ -37,12 +37,12 @@ class Connection(asyncio.Protocol):
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go."""
-        # uvloop's transport is one without being a subclass of asyncio's.
+        """Keep the transport for the answers."""
+        # uvloop's transport is an asyncio transport by its methods, not by its type.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer once a request is whole."""
+        """Answer once a request is complete."""
         self._received += data
         head, found, body = self._received.partition(HEADERS_END)
         if not found or len(body) < _content_length(head):
@@ -96,7 +96,7 @@ def _content_length(head: bytes) -> int:
 
 
 async def serve(port: int) -> None:
-    """Serve for ever."""
+    """Serve until the process is killed."""
     state = State()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(state), "127.0.0.1", port, backlog=1024)
     await server.serve_forever()

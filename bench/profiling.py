@@ -1,4 +1,4 @@
-"""Where each service's CPU goes, as py-spy samples it from outside; needs `py-spy` on the PATH (`uv tool install py-spy`)."""
+"""Where each service's CPU goes, as py-spy samples it; needs `py-spy` on the PATH (`uv tool install py-spy`)."""
 
 import asyncio
 import shutil
@@ -15,12 +15,12 @@ _TOP = 25
 
 
 class NoSampler(Exception):
-    """There is no py-spy."""
+    """py-spy is not installed."""
 
 
 @asynccontextmanager
 async def sampled(services: Sequence[Service], *, into: Path | None) -> AsyncIterator[None]:
-    """Each service is sampled for as long as the block lasts, into `NAME.raw`, a line for each stack; nothing where there is no folder."""
+    """Sample each service into `NAME.raw`, one line a stack, while the block lasts; do nothing without a folder."""
     if into is None:
         yield
         return
@@ -32,9 +32,13 @@ async def sampled(services: Sequence[Service], *, into: Path | None) -> AsyncIte
         yield
     finally:
         for sampler in samplers:
-            with suppress(ProcessLookupError):  # it ends by itself when its service does
-                sampler.send_signal(signal.SIGINT)
-            await sampler.wait()
+            await _stop(sampler)
+
+
+async def _stop(sampler: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it ends by itself when its service does
+        sampler.send_signal(signal.SIGINT)
+    await sampler.wait()
 
 
 async def _sampler(program: str, service: Service, output: Path) -> asyncio.subprocess.Process:
@@ -44,7 +48,7 @@ async def _sampler(program: str, service: Service, output: Path) -> asyncio.subp
 
 
 def summary(file: Path) -> str:
-    """The functions in which most samples were, with what they called and by themselves."""
+    """The functions with most samples: with those of their callees, and without."""
     within, alone, total = Counter[str](), Counter[str](), 0
     for line in file.read_text().splitlines():
         stack, _, count = line.rpartition(" ")

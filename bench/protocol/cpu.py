@@ -18,9 +18,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from bench.protocol.table import Table
+from bench.usage import cpu_seconds
 from metaloop.devkit.broker import Broker
 
 _SECONDS = 300
@@ -39,8 +38,8 @@ class Protocol:
 
     def cpu_seconds(self) -> list[float]:
         """CPU of the watcher, of all workers together and of nats-server so far."""
-        workers = sum(_cpu_seconds(worker.pid) for worker in self.workers)
-        return [_cpu_seconds(self.watcher.pid), workers, _cpu_seconds(self.broker.pid)]
+        workers = sum(cpu_seconds(worker.pid) for worker in self.workers)
+        return [cpu_seconds(self.watcher.pid), workers, cpu_seconds(self.broker.pid)]
 
     async def burst(self, jobs: int) -> float:
         """Mark so many keys at once; when all were finished, on the monotonic clock."""
@@ -71,11 +70,6 @@ async def running(*, workers: int) -> AsyncIterator[Protocol]:
         stack.push_async_callback(_kill, processes)
         await table.watching.wait()
         yield Protocol(table=table, broker=broker, watcher=processes[0], workers=processes[1:])
-
-
-def _cpu_seconds(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
 
 
 async def _process(role: str, broker: Broker, table: Table) -> asyncio.subprocess.Process:

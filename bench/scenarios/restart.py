@@ -1,52 +1,53 @@
-"""All services are killed and started again, with nothing changed: all parents are synced, and nothing is written."""
+"""All services are killed and started again while nothing changes: all parents are synced, and nothing is written."""
 
 import asyncio
 import time
 
-from bench import figures
+from bench import bounds
+from bench.cost import writes_of
 from bench.figures import Figure
-from bench.population import create_parents, following, is_settled
-from bench.rig import NAMESPACE, Rig
-from bench.scenarios.scale import Scale
+from bench.load import converge
+from bench.run import Run
+from bench.system import System
 
 _POLL_SECONDS = 0.05
 
 
-async def run(scale: Scale) -> list[Figure]:
+async def measure(run: Run) -> list[Figure]:
     """1,000 x 3; the services are killed, not asked to stop."""
-    count = scale.of(1_000)
-    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
-        await rig.controller()
-        async with following(rig.cluster, is_settled(children=3)) as follower:
-            await create_parents(rig.cluster, [f"p{index}" for index in range(count)], children=3)
-            await follower.reach(count)
-        await rig.quiet()
-        for service in rig.stack.services:
+    count = run.of(1_000)
+    async with System.start(run) as system:
+        await system.create_controller()
+        await converge(system.cluster, [f"p{index}" for index in range(count)], children=3)
+        await system.quiet()
+        for service in system.stack.services:
             await service.kill()
-        await rig.hook.forget_calls()
-        mark, start = rig.audit.mark(), time.monotonic()
-        async with asyncio.TaskGroup() as tasks:
-            for service in rig.stack.services:
-                tasks.create_task(service.start())
+        await system.hook.forget_calls()
+        mark, start = system.audit.mark(), time.monotonic()
+        await _start_services(system)
         ready = time.monotonic() - start
-        seconds = await _all_asked(rig, count) - start
-        await rig.quiet()
-        requests = [request for request in rig.audit.ours_since(mark) if request.namespace == NAMESPACE]
-        calls = len(await rig.hook.calls())
+        seconds = await _all_called(system, count) - start
+        await system.quiet()
+        requests, calls = system.audit.ours_since(mark), len(await system.hook.calls())
     return [
-        scale.judge(figures.RESTART, seconds),
-        Figure(name="  of it until all processes were ready", value=ready, unit="s"),
-        scale.judge(figures.RESTART_WRITES, sum(request.is_write for request in requests)),
-        Figure(name="hook calls per parent", value=calls / count),
+        run.judge_seconds(bounds.RESTART, seconds),
+        run.judge(bounds.RESTART_WRITES, writes_of(requests)),
+        run.judge(bounds.RESTART_CALLS, calls / count),
+        Figure(name="until all processes were ready", value=ready, unit="s"),
     ]
 
 
-async def _all_asked(rig: Rig, count: int) -> float:
-    """When the hook had been asked about each parent."""
+async def _start_services(system: System) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for service in system.stack.services:
+            tasks.create_task(service.start())
+
+
+async def _all_called(system: System, count: int) -> float:
+    """Wait until the hook was called for each parent; when the last of them had its first call."""
     while True:
-        calls = await rig.hook.calls()
         first: dict[str, float] = {}
-        for call in calls:
+        for call in await system.hook.calls():
             first.setdefault(call.parent, call.at)
         if len(first) >= count:
             return max(first.values())

@@ -1,24 +1,32 @@
 """A hook that takes its time: waiting for it must cost neither slots nor CPU."""
 
-import time
+from bench import bounds
+from bench.cost import cpu_each
+from bench.figures import Figure, Raw
+from bench.load import converge
+from bench.run import Run
+from bench.system import System
 
-from bench import figures
-from bench.figures import Figure
-from bench.population import create_parents, following, is_settled
-from bench.rig import Rig
-from bench.scenarios.scale import Scale
+_HOOK_SECONDS = 0.2
 
 
-async def run(scale: Scale) -> list[Figure]:
-    """500 x 1 with 200 ms a call."""
-    count = scale.of(500)
-    async with Rig.start(scale.assets, profiles=scale.profiles) as rig:
-        await rig.controller()
-        await rig.hook.delay(0.2)
-        async with following(rig.cluster, is_settled(children=1)) as follower:
-            start = time.monotonic()
-            await create_parents(rig.cluster, [f"p{index}" for index in range(count)], children=1)
-            seconds = await follower.reach(count) - start
-        await rig.quiet()
-        calls = len(await rig.hook.calls())
-    return [scale.judge(figures.SLOW_HOOK, seconds), Figure(name="hook calls per parent", value=calls / count)]
+async def measure(run: Run) -> list[Figure]:
+    """500 x 1 with a hook that answers at once, then 500 x 1 with 200 ms for each call."""
+    count = run.of(500)
+    async with System.start(run) as system:
+        await system.create_controller()
+        await converge(system.cluster, [f"warm-up-{index}" for index in range(count)], children=1)
+        quick = await converge(system.cluster, [f"quick-{index}" for index in range(count)], children=1)
+        await system.quiet()
+        await system.hook.forget_calls()
+        await system.hook.delay(_HOOK_SECONDS)
+        before = system.usage()
+        slow = await converge(system.cluster, [f"slow-{index}" for index in range(count)], children=1)
+        await system.quiet()
+        used, calls = system.usage().since(before), len(await system.hook.calls())
+    return [
+        run.judge(bounds.SLOW_HOOK, slow / quick, raw=Raw(value=slow, unit="s")),
+        run.judge(bounds.SLOW_HOOK_CALLS, calls / count),
+        Figure(name="500 x 1 with a quick hook", value=quick, unit="s"),
+        *cpu_each(used, count=count, what="parent"),
+    ]

@@ -1,11 +1,12 @@
-"""Very many related objects, and very many parents subscribed to a few of them by name: what it costs to find the subscribers of a change."""
+"""Many related objects, and many parents that each subscribe to a few by name: what it costs to find the parents."""
 
 import time
+from dataclasses import dataclass
 
-from bench import figures
+from bench import bounds
 from bench.figures import Figure
-from bench.rig import NAMESPACE
-from bench.scenarios.scale import Scale
+from bench.run import Run
+from bench.system import NAMESPACE
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -23,35 +24,58 @@ _THINGS = ResourceId("testbed.example.com/v1", "things")
 _NAMES_PER_PARENT = 10
 
 
-async def run(scale: Scale) -> list[Figure]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watcher:
+    """The parts of a watcher that route an event of a related object."""
+
+    cache: ResourceCache
+    subscriptions: RelatedSubscriptions
+    queue: WorkQueue
+    router: Router
+
+
+async def measure(run: Run) -> list[Figure]:
     """10,000 ConfigMaps; 1,000 parents, each with a rule of ten names; every ConfigMap changes once."""
-    objects, parents = scale.of(10_000), scale.of(1_000)
-    caches: dict[ResourceId, ResourceCache] = {CONFIG_MAPS.id: _cache(objects)}
-    served: dict[ResourceId, ResourceInfo] = {CONFIG_MAPS.id: CONFIG_MAPS}
-    subscriptions = RelatedSubscriptions(caches, served=lambda: served)
-    queue = WorkQueue(Queue(shard="0", epoch="bench", seen=lambda _: True), clock=time.monotonic)
-    router = Router(queue=queue, caches=caches, subscriptions=subscriptions)
-    began = time.process_time()
-    for number in range(parents):
-        names = frozenset(f"c{(number * _NAMES_PER_PARENT + index) % objects}" for index in range(_NAMES_PER_PARENT))
-        subscriptions.subscribe(_key(number), "f", [RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace(NAMESPACE), names=names)])
-    told = time.process_time() - began
-    seconds = _route_all(router, caches[CONFIG_MAPS.id], objects)
+    objects, parents = run.of(10_000), run.of(1_000)
+    watcher = _watcher(objects)
+    subscribing = _subscribe(watcher, parents=parents, objects=objects)
+    routing = _route_all(watcher, objects)
     return [
-        scale.judge(figures.RELATED_EVENT, 1_000 * seconds / objects),
-        Figure(name="parents marked by them", value=queue.core.waiting),
-        Figure(name="CPU of telling a parent's queries, and of answering", value=1_000 * told / parents, unit="ms"),
+        run.judge_cpu(bounds.RELATED_EVENT_CPU, routing / objects),
+        run.judge(bounds.RELATED_EVENT_PARENTS, watcher.queue.core.waiting / parents),
+        Figure(name="CPU of a parent's subscription, and of answering it", value=1_000 * subscribing / parents, unit="ms"),
     ]
 
 
-def _route_all(router: Router, cache: ResourceCache, objects: int) -> float:
-    """CPU seconds of taking a change of each object, all but the reading of its JSON."""
+def _watcher(objects: int) -> _Watcher:
+    cache = _cache(objects)
+    caches: dict[ResourceId, ResourceCache] = {CONFIG_MAPS.id: cache}
+    served: dict[ResourceId, ResourceInfo] = {CONFIG_MAPS.id: CONFIG_MAPS}
+    subscriptions = RelatedSubscriptions(caches, served=lambda: served)
+    queue = WorkQueue(Queue(shard="0", epoch="bench", seen=lambda _: True), clock=time.monotonic)
+    return _Watcher(
+        cache=cache, subscriptions=subscriptions, queue=queue, router=Router(queue=queue, caches=caches, subscriptions=subscriptions)
+    )
+
+
+def _subscribe(watcher: _Watcher, *, parents: int, objects: int) -> float:
+    """CPU seconds of subscribing all parents."""
+    start = time.process_time()
+    for number in range(parents):
+        names = frozenset(f"c{(number * _NAMES_PER_PARENT + index) % objects}" for index in range(_NAMES_PER_PARENT))
+        query = RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace(NAMESPACE), names=names)
+        watcher.subscriptions.subscribe(_key(number), "f", [query])
+    return time.process_time() - start
+
+
+def _route_all(watcher: _Watcher, objects: int) -> float:
+    """CPU seconds of taking a change of each object, its JSON already parsed."""
     changed = [_record(number, version=2) for number in range(objects)]
-    began = time.process_time()
+    start = time.process_time()
     for record in changed:
-        if change := cache.put(record):
-            router.take(change)
-    return time.process_time() - began
+        if change := watcher.cache.put(record):
+            watcher.router.take(change)
+    return time.process_time() - start
 
 
 def _cache(objects: int) -> ResourceCache:
@@ -67,7 +91,7 @@ def _record(number: int, *, version: int) -> Record:
     metadata: JsonObject = {"namespace": NAMESPACE, "name": f"c{number}", "uid": f"u{number}", "resourceVersion": str(version)}
     record = record_of({"metadata": {**metadata, "labels": {"app": f"app{number % 100}", "tier": "web"}}})
     if record is None:
-        raise ValueError("a record of no object")
+        raise ValueError("the object has no metadata")
     return record
 
 

@@ -1,4 +1,4 @@
-"""The webhook's process, seen from the process that drives the load."""
+"""Starts the webhook's process and talks to it."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -18,12 +18,14 @@ _PROGRAM = Path(__file__).with_name("hook.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of the hook; `at` is on the clock of `time.monotonic`."""
+    """One call of the hook."""
 
     at: float
+    """On the clock of `time.monotonic`."""
     parent: str
     generation: int
     observed: int
+    """How many children the request showed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class HookProcess:
     @staticmethod
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator["HookProcess"]:
-        """The webhook, answering for as long as the block lasts."""
+        """The webhook, serving for as long as the block lasts."""
 
         def program(port: int) -> Program:
             ready = probes.http_ok(f"http://{LOOPBACK}:{port}/calls")
@@ -49,7 +51,7 @@ class HookProcess:
 
     @property
     def sync_url(self) -> str:
-        """Where controllers are to call it."""
+        """The URL for controllers."""
         return f"{self.url}/sync"
 
     async def calls(self) -> list[Call]:
@@ -59,11 +61,11 @@ class HookProcess:
         return [Call(at=at, parent=parent, generation=generation, observed=observed) for at, parent, generation, observed in rows]
 
     async def delay(self, seconds: float) -> None:
-        """From now on each answer takes so long."""
+        """Let each answer take so long from now on."""
         await self._control({"delay": seconds})
 
     async def forget_calls(self) -> None:
-        """Start counting afresh."""
+        """Forget the calls so far."""
         await self._control({"reset": True})
 
     async def _control(self, command: dict[str, object]) -> None:

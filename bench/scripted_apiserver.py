@@ -1,7 +1,9 @@
-"""An API server's watches without an API server, so that what is measured is who watches: `python eventsource.py PORT OBJECTS EVENTS`.
+"""The watches of an API server from prepared bytes, so that only the watcher is measured.
 
-It serves 1,000 parents and OBJECTS ConfigMaps of about 1 KB, every one owned by a parent, as streaming lists; EVENTS changes of them follow as fast
-as they are read, once somebody asks for `/go`.
+    python scripted_apiserver.py PORT OBJECTS EVENTS
+
+It serves 1,000 parents and OBJECTS ConfigMaps of about 1 KB, each controlled by a parent, as streaming lists. After a
+request for `/go`, EVENTS changes of the ConfigMaps follow as fast as they are read.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ from aiohttp import web
 PARENTS = 1_000
 NAMESPACE = "bench"
 _CONTENT = "x" * 450
-"""With its metadata as a server writes it, managedFields left out, a ConfigMap has 1 KB."""
+"""With the metadata that a server adds, but without managedFields, a ConfigMap has 1 KB."""
 _LINES_PER_WRITE = 64
 _MANAGED: list[object] = [
     {
@@ -68,26 +70,26 @@ def _end_of_list(version: int) -> bytes:
     return _line("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": annotations}})
 
 
-class Source:
-    """What is served."""
+class Watches:
+    """The watch of the parents, and that of their children."""
 
     def __init__(self, *, objects: int, events: int) -> None:
         self._objects = objects
-        # Made before they are needed: this process is to be faster than who reads.
+        # Prepared, so that this process is faster than its reader.
         self._changes = [_line("MODIFIED", _child(number % objects, 10_000_000 + number)) for number in range(events)]
         self._go = asyncio.Event()
 
     async def things(self, request: web.Request) -> web.StreamResponse:
-        """The parents, and nothing after them."""
+        """The parents, which never change."""
         return await self._stream(request, [_line("ADDED", _parent(number, 1 + number)) for number in range(PARENTS)], changes=[])
 
     async def config_maps(self, request: web.Request) -> web.StreamResponse:
-        """The children, and their changes."""
+        """The children, and then their changes."""
         listed = (_line("ADDED", _child(number, 1 + number)) for number in range(self._objects))
         return await self._stream(request, [*listed], changes=self._changes)
 
     async def go(self, _: web.Request) -> web.Response:
-        """Let the changes begin."""
+        """Begin with the changes."""
         self._go.set()
         return web.Response()
 
@@ -105,12 +107,12 @@ class Source:
 
 
 async def serve(port: int, *, objects: int, events: int) -> None:
-    """Serve for ever."""
-    source = Source(objects=objects, events=events)
+    """Serve until the process is killed."""
+    watches = Watches(objects=objects, events=events)
     app = web.Application()
-    app.router.add_get("/apis/testbed.example.com/v1/things", source.things)
-    app.router.add_get("/api/v1/configmaps", source.config_maps)
-    app.router.add_get("/go", source.go)
+    app.router.add_get("/apis/testbed.example.com/v1/things", watches.things)
+    app.router.add_get("/api/v1/configmaps", watches.config_maps)
+    app.router.add_get("/go", watches.go)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()

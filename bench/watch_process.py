@@ -1,6 +1,8 @@
-"""The watching half of a watcher as a process of its own, over `eventsource.py`: `python -m bench.watching KUBECONFIG OBJECTS EVENTS`.
+"""The watching half of a watcher as a process of its own, beside `scripted_apiserver.py`.
 
-What it measures of itself it prints as one line of JSON.
+    python -m bench.watch_process KUBECONFIG EVENTS
+
+It prints what it measured of itself as one line of JSON.
 """
 
 import asyncio
@@ -8,13 +10,14 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 import psutil
 import uvloop
 
-from bench.rig import PARENTS
+from bench.system import PARENTS
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
@@ -36,8 +39,8 @@ from metaloop.watcher.workqueue import WorkQueue
 _POLL_SECONDS = 0.005
 
 
-class Half:
-    """Watches, cache, router and queue, as the watcher ties them together, and nobody who takes jobs."""
+class WatchingHalf:
+    """Watches, cache, router and queue, connected as in the watcher. Nobody takes the jobs."""
 
     def __init__(self, kube: KubeClient) -> None:
         self.events = 0
@@ -47,7 +50,12 @@ class Half:
             queue=self.queue, caches=self.watches.caches, subscriptions=RelatedSubscriptions(self.watches.caches, served=dict)
         )
 
-    def start(self) -> None:
+    @property
+    def marks(self) -> int:
+        """How many marks the queue has got."""
+        return self.queue.core.counts.marks
+
+    def start_controller(self) -> None:
         """Route events to a controller of all parents."""
         manifest = composite("bench", parent=PARENTS, hook_url="http://127.0.0.1:1/", children=[child_rule()])
         instance = instance_of(parse_composite(manifest), {info.id: info for info in (PARENTS, CONFIG_MAPS)})
@@ -64,32 +72,61 @@ class Half:
         self.queue.progress(change.resource.id, *change.key)
 
 
-async def main(kubeconfig: str, *, objects: int, events: int) -> dict[str, float]:
-    """What was measured."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What something took."""
+
+    seconds: float
+    cpu: float
+    """CPU seconds of this process."""
+
+
+async def main(kubeconfig: str, *, events: int) -> dict[str, float]:
+    """Seconds and CPU seconds of the list and of the events, the bytes kept, and the marks of the events."""
     spare_the_cache()
     async with KubeClient.connect(kubeconfig) as kube, asyncio.TaskGroup() as group:
-        half = Half(kube)
+        half = WatchingHalf(kube)
         half.watches.start(PARENTS, group)
         await _until(lambda: half.watches.is_synced(PARENTS.id))
-        gc.collect()
-        rss, cpu, began = psutil.Process().memory_info().rss, time.process_time(), time.monotonic()
-        half.watches.start(CONFIG_MAPS, group)
-        await _until(lambda: half.watches.is_synced(CONFIG_MAPS.id))
-        listed, list_cpu = time.monotonic() - began, time.process_time() - cpu
-        gc.collect()
-        grown = psutil.Process().memory_info().rss - rss
-        half.start()
-        before, marks = half.events, half.queue.core.counts.marks
-        async with aiohttp.ClientSession() as session:
-            await session.get(f"{_server_of(kubeconfig)}/go")
-        cpu, began = time.process_time(), time.monotonic()
-        await _until(lambda: half.events - before >= events)
-        took, event_cpu = time.monotonic() - began, time.process_time() - cpu
-        marked = half.queue.core.counts.marks - marks
+        rss = _rss_bytes()
+        listing = await _list(half, group)
+        grown = _rss_bytes() - rss
+        half.start_controller()
+        marks = half.marks
+        taking = await _take_events(half, _server_of(kubeconfig), events)
         for resource in (PARENTS, CONFIG_MAPS):
             half.watches.stop(resource.id)
-    figures = {"listSeconds": listed, "listCpu": list_cpu, "bytesPerObject": grown / objects}
-    return {**figures, "eventSeconds": took, "eventCpu": event_cpu, "marksPerEvent": marked / events}
+    return {
+        "listSeconds": listing.seconds,
+        "listCpu": listing.cpu,
+        "cacheBytes": grown,
+        "eventSeconds": taking.seconds,
+        "eventCpu": taking.cpu,
+        "marks": half.marks - marks,
+    }
+
+
+async def _list(half: WatchingHalf, group: asyncio.TaskGroup) -> Spent:
+    """Watch the children until all of them are in the cache."""
+    cpu, start = time.process_time(), time.monotonic()
+    half.watches.start(CONFIG_MAPS, group)
+    await _until(lambda: half.watches.is_synced(CONFIG_MAPS.id))
+    return Spent(seconds=time.monotonic() - start, cpu=time.process_time() - cpu)
+
+
+async def _take_events(half: WatchingHalf, server: str, events: int) -> Spent:
+    """Have the API server send its changes, until all are taken."""
+    before = half.events
+    async with aiohttp.ClientSession() as session:
+        await session.get(f"{server}/go")
+    cpu, start = time.process_time(), time.monotonic()
+    await _until(lambda: half.events - before >= events)
+    return Spent(seconds=time.monotonic() - start, cpu=time.process_time() - cpu)
+
+
+def _rss_bytes() -> int:
+    gc.collect()
+    return psutil.Process().memory_info().rss
 
 
 def _server_of(kubeconfig: str) -> str:
@@ -98,9 +135,9 @@ def _server_of(kubeconfig: str) -> str:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - what is measured should not have to tell us
+    while not holds():  # noqa: ASYNC110 - to notify us would change what is measured
         await asyncio.sleep(_POLL_SECONDS)
 
 
 if __name__ == "__main__":
-    print(dumps(uvloop.run(main(sys.argv[1], objects=int(sys.argv[2]), events=int(sys.argv[3])))).decode())
+    print(dumps(uvloop.run(main(sys.argv[1], events=int(sys.argv[2])))).decode())
