@@ -1,23 +1,15 @@
 """Hooks that are functions of this process; what they are sent and answer goes through the real wire."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from orjson import Fragment
-
+from metaloop.common.api.hook import Hook
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import LeaseLost
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.observation import Related
-from metaloop.common.related_query import RelatedQuery
-from metaloop.reconciler.core.hooks.answer import sync_answer
-from metaloop.reconciler.core.hooks.customize import interests_in
-from metaloop.reconciler.core.hooks.request import Asked, customize_request, sync_request
-from metaloop.reconciler.core.kinds.registry import variant_of
-from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.parent.finalizer import hook_to_ask
-from metaloop.reconciler.core.rollout.revisions import Revision
+from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.ports import Slot
 
 
@@ -30,25 +22,15 @@ class FakeHooks:
     requests: list[JsonObject] = field(default_factory=list)
     customized: list[JsonObject] = field(default_factory=list)
 
-    async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: Slot) -> list[Answer]:
-        """What the function answers for each revision."""
-        keys = variant_of(observed.controller.id).keys
-        finalizing = hook_to_ask(observed).name == "finalize"
-        asked = Asked(controller=Fragment(dumps(observed.controller.raw)), keys=keys, finalizing=finalizing)
-        requests = [loads(sync_request(replace(observed, parent=each.parent), shown, asked=asked)) for each in live]
-        self.requests += requests
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
+        """What the function of this hook answers to each body."""
+        del observed
+        requests = [loads(body) for body in bodies.values()]
+        asked, answer = (self.customized, self.rules) if hook.name == "customize" else (self.requests, self.answer)
+        asked += requests
         async with slot.waiting():
-            answers = [self.answer(request) for request in requests]
-        bodies = [answer if isinstance(answer, bytes) else dumps(answer) for answer in answers]
-        return [sync_answer(body, is_strict=False, keys=keys) for body in bodies]
-
-    async def interests(self, observed: Observed, *, slot: Slot) -> tuple[RelatedQuery, ...]:
-        """What the rules ask to follow."""
-        request = loads(customize_request(observed, controller=Fragment(dumps(observed.controller.raw))))
-        self.customized.append(request)
-        async with slot.waiting():
-            answered = self.rules(request)
-        return interests_in(dumps(answered), observed, version="v1", is_strict=False)
+            answers = [answer(request) for request in requests]
+        return [body if isinstance(body, bytes) else dumps(body) for body in answers]
 
 
 @dataclass

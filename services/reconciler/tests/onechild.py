@@ -43,7 +43,7 @@ class OneChild:
     def __post_init__(self) -> None:
         """Write as one reconciler."""
         server_side = ServerSideWriter(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
-        self._applier = ChildrenWriter(self.kube, width=1, server_side=server_side)
+        self._applier = ChildrenWriter(self.kube, width=1, server_side=server_side, on_drift=lambda: None)
 
     @property
     def namespace(self) -> str:

@@ -1,6 +1,6 @@
 """Worlds with rolling updates: a parent whose template rolls out to its Gadgets, and the hook that makes Gadgets of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from worlds import LABELS, PARENT_UID, THINGS, stored
 
@@ -11,11 +11,12 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.last_applied import new_child
+from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
-from metaloop.reconciler.core.rollout.revisions import Revisions, revisions_of
-from metaloop.reconciler.core.rollout.rollout import DesiredBy
+from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions, revisions_of
+from metaloop.reconciler.core.rollout.rollout import DesiredBy, RolloutRules
 
 GADGETS = ResourceInfo(api_version="example.com/v1", resource="gadgets", kind="Gadget", namespaced=True, has_status=True)
 READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}
@@ -128,7 +129,24 @@ def revision(
     return stored(own, owner=None if is_orphan else rolling_parent(), metadata={"creationTimestamp": made, **(metadata or {})})
 
 
-def wishes(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredBy]:
+def history_of(observed: Observed) -> RevisionHistory:
+    """How the revisions of a parent whose children roll are kept."""
+    history = COMPOSITE.history(observed)
+    assert history is not None
+    return history
+
+
+def revisions_with(observed: Observed, stored: Sequence[JsonObject] = ()) -> Revisions:
+    """The revisions of a parent, given those that are stored."""
+    return revisions_of(observed, stored, history=history_of(observed))
+
+
+def rules_of(observed: Observed, spent: Sequence[JsonObject] = ()) -> RolloutRules:
+    """The rules by which the children of a parent roll, with dynamic apply."""
+    return RolloutRules(how=DYNAMIC_APPLY, history=history_of(observed), spent=spent)
+
+
+def answered_by(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredBy]:
     """The live revisions with what the hook desires for each, or answered for it where `answers` has its name."""
     return [
         DesiredBy(
@@ -138,6 +156,6 @@ def wishes(observed: Observed, revisions: Revisions, *, answers: Mapping[str, An
     ]
 
 
-def wishes_of(observed: Observed, *revisions: JsonObject) -> list[DesiredBy]:
-    """As `wishes`, of these stored revisions."""
-    return wishes(observed, revisions_of(observed, revisions))
+def answered_with(observed: Observed, *revisions: JsonObject) -> list[DesiredBy]:
+    """As `answered_by`, of these stored revisions."""
+    return answered_by(observed, revisions_with(observed, revisions))

@@ -15,21 +15,26 @@ from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.server_side_writer import ServerSideWriter
-from metaloop.reconciler.sync import Syncer
+from metaloop.reconciler.strategies import Guesses, Strategies
+from metaloop.reconciler.sync import Syncer, Writers
 
 
 def a_syncer(
     api: FakeApi, hooks: FakeHooks, recorder: FakeRecorder, *, follower: FakeFollower | None = None, guards: DeletionGuards | None = None
 ) -> Syncer:
     """All stages of a sync over these fakes."""
+    server_side = ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")
     return Syncer(
-        applier=ChildrenWriter(api, width=2, server_side=ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")),
-        hooks=hooks,
-        parents=ParentWriter(api),
-        revisions=RevisionWriter(api),
-        follower=follower or FakeFollower(),
-        recorder=recorder,
-        guards=guards or DeletionGuards(),
+        writers=Writers(
+            children=ChildrenWriter(api, width=2, server_side=server_side, on_drift=lambda: None),
+            hooks=hooks,
+            parents=ParentWriter(api),
+            revisions=RevisionWriter(api),
+            follower=follower or FakeFollower(),
+            recorder=recorder,
+            strategies=Strategies(schemas=Guesses()),
+            guards=guards or DeletionGuards(),
+        )
     )
 
 

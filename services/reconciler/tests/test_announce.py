@@ -10,7 +10,7 @@ from worlds import THINGS, a_parent
 from metaloop.common.faults import Fault
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.telemetry.metrics import registry
-from metaloop.reconciler.announce import FinishedSync, tell
+from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.core.model import Outcome
 
 KEY = JobKey(ControllerId("CompositeController", "things"), THINGS.id, "default", "parent")
@@ -36,14 +36,14 @@ def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, 
 )
 def test_a_line_is_as_loud_as_its_sync_deserves(sync: FinishedSync, level: str):
     with capture_logs() as lines:
-        tell(sync, FakeRecorder())
+        announce(sync, FakeRecorder())
 
     assert [(line["event"], line["log_level"]) for line in lines] == [("sync.done", level)]
 
 
 def test_the_line_holds_everything_on_the_sync():
     with capture_logs() as lines:
-        tell(finished(FAILED, actions={"Status": 1}), FakeRecorder())
+        announce(finished(FAILED, actions={"Status": 1}), FakeRecorder())
 
     [line] = lines
     assert line == {
@@ -62,7 +62,7 @@ def test_the_line_holds_everything_on_the_sync():
 def test_event_on_the_parent_says_what_is_wrong():
     recorder = FakeRecorder()
 
-    tell(finished(FAILED), recorder)
+    announce(finished(FAILED), recorder)
 
     assert recorder.told == [("Warning", "SyncError", "Sync error: it is wrong")]
 
@@ -71,7 +71,7 @@ def test_event_on_the_parent_says_what_is_wrong():
 def test_parents_owner_is_not_told_what_is_not_theirs_to_mend(fault: Fault):
     recorder = FakeRecorder()
 
-    tell(finished(Outcome(result="retry", fault=fault, message="y")), recorder)
+    announce(finished(Outcome(result="retry", fault=fault, message="y")), recorder)
 
     assert recorder.told == []
 
@@ -79,7 +79,7 @@ def test_parents_owner_is_not_told_what_is_not_theirs_to_mend(fault: Fault):
 def test_deletion_that_waits_for_a_confirmation_has_an_event_of_its_own():
     recorder = FakeRecorder()
 
-    tell(finished(Outcome(result="retry", fault=Fault.DELETION_HELD_BACK, message="3 of 3")), recorder)
+    announce(finished(Outcome(result="retry", fault=Fault.DELETION_HELD_BACK, message="3 of 3")), recorder)
 
     assert recorder.told == [("Warning", "DeletionHeldBack", "3 of 3")]
 
@@ -88,6 +88,6 @@ def test_writes_are_counted_by_kind():
     labels = {"controller": "CompositeController/things", "action": "CreateChild"}
     before = registry.get_sample_value("metaloop_sync_writes_total", labels) or 0
 
-    tell(finished(actions={"CreateChild": 3}), FakeRecorder())
+    announce(finished(actions={"CreateChild": 3}), FakeRecorder())
 
     assert registry.get_sample_value("metaloop_sync_writes_total", labels) == before + 3

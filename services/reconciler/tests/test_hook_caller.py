@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from fake_hooks import OpenSlot
 from gateway_server import GatewayServer, serving
 from worlds import PARENT_UID, a_controller, a_parent, observed
 
+from metaloop.common.api import composite
 from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
 from metaloop.common.faults import Fault
@@ -19,10 +20,14 @@ from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.devkit.certs import Authority
 from metaloop.reconciler.app import gateway_of
+from metaloop.reconciler.core.hooks.answer import sync_answer
+from metaloop.reconciler.core.hooks.request import sync_request
 from metaloop.reconciler.core.model import Answer, Observed, Shown
+from metaloop.reconciler.core.parent.finalizer import hook_to_ask
 from metaloop.reconciler.core.rollout.revisions import Revision, only_present
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.ports import Slot
 from metaloop.reconciler.settings import Settings
 from metaloop.reconciler.slots import Slots
 
@@ -49,8 +54,16 @@ def world(controller: JsonObject) -> Observed:
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
     """What the hook of a controller answers."""
     seen = world(controller or a_controller())
-    [answer] = await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=OpenSlot())
+    [answer] = await asked(hooks, seen, only_present(seen).live, OpenSlot())
     return answer
+
+
+async def asked(hooks: HookCaller, seen: Observed, live: Sequence[Revision], slot: Slot) -> list[Answer]:
+    """What the sync hook answers for each of these revisions."""
+    hook = hook_to_ask(seen)
+    bodies = {each.name: sync_request(seen.with_parent(each.parent), Shown(children=()), hook=hook, keys=composite.KEYS) for each in live}
+    answered = await hooks.call(seen, hook, bodies, slot=slot)
+    return [sync_answer(body, is_strict=hook.strict, keys=composite.KEYS) for body in answered]
 
 
 async def test_call_says_whom_to_ask_and_for_whom(gateway: GatewayServer, hooks: HookCaller):
@@ -165,7 +178,7 @@ async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hoo
 
     async with slots.new() as slot:
         seen = world(a_controller())
-        await hooks.desired(seen, Shown(children=()), only_present(seen).live, slot=slot)
+        await asked(hooks, seen, only_present(seen).live, slot)
 
         assert lent == [1]
         assert slots.waiting == 0
@@ -184,19 +197,19 @@ async def test_every_revision_is_asked_about_at_once(gateway: GatewayServer, hoo
     """Neither call is answered before both are there."""
     gateway.meeting = asyncio.Barrier(2)
 
-    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+    answers = await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
 
     assert len(answers) == 2
-    asked = {
+    bodies = {
         headers[call.REVISION_HEADER]: loads(body)["parent"]["spec"] for headers, body in zip(gateway.headers, gateway.bodies, strict=True)
     }
-    assert asked == {"things-2": {"text": "new"}, "things-1": {"text": "old"}}
+    assert bodies == {"things-2": {"text": "new"}, "things-1": {"text": "old"}}
 
 
 async def test_answers_stand_in_the_order_of_their_revisions(gateway: GatewayServer, hooks: HookCaller):
     gateway.echoes = True
 
-    answers = await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+    answers = await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
 
     assert [answer.status for answer in answers] == [{"revision": "things-2"}, {"revision": "things-1"}]
 
@@ -205,7 +218,7 @@ async def test_a_revision_without_an_answer_leaves_all_without_one(gateway: Gate
     gateway.status = 503
 
     with pytest.raises(Unavailable, match="503"):
-        await hooks.desired(world(a_controller()), Shown(children=()), two_revisions(), slot=OpenSlot())
+        await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
 
 
 async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name(gateway: GatewayServer, hooks: HookCaller):

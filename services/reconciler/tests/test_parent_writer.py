@@ -13,7 +13,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.report import Write
-from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.model import Observed, ParentEdit
 from metaloop.reconciler.core.parent.edits import next_status, with_status
 from metaloop.reconciler.parent_writer import ParentWriter
 
@@ -29,9 +29,8 @@ def world(api: FakeApi, **parts: Any) -> Observed:
 async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None) -> Write | None:
     """Writes the status that the hook answered for a parent."""
     status = next_status(seen.parent, READY)
-    edited = await ParentWriter(api).edit(
-        seen, lambda parent: with_status(parent, status), lease=lease or FakeLease(), subresource="status"
-    )
+    edit = ParentEdit(name="Status", make=lambda parent: with_status(parent, status), subresource="status")
+    edited = await ParentWriter(api).edit(seen, edit, lease=lease or FakeLease())
     return edited.write
 
 
@@ -122,7 +121,7 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
     def let_go(parent: JsonObject) -> JsonObject:
         return {**parent, "metadata": {**unstructured.metadata(parent), "finalizers": []}}
 
-    edited = await ParentWriter(api).edit(seen, let_go, lease=FakeLease())
+    edited = await ParentWriter(api).edit(seen, ParentEdit(name="Finalizer", make=let_go), lease=FakeLease())
 
     assert edited.parent is None
     assert edited.write is not None
@@ -135,15 +134,13 @@ async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_chang
     api = DroppingApi()
     writer, seen = ParentWriter(api), world(api, status=STORED)
 
-    def edit(parent: JsonObject) -> JsonObject | None:
-        return with_status(parent, {**STORED, "unknown": 1})
-
+    edit = ParentEdit(name="Status", make=lambda parent: with_status(parent, {**STORED, "unknown": 1}), subresource="status")
     for _ in range(3):
-        await writer.edit(seen, edit, lease=FakeLease(), subresource="status")
+        await writer.edit(seen, edit, lease=FakeLease())
     assert dict(api.requests) == {"replace status": 1}
 
     changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "more": 1}))
-    await writer.edit(changed, edit, lease=FakeLease(), subresource="status")
+    await writer.edit(changed, edit, lease=FakeLease())
 
     assert dict(api.requests) == {"replace status": 2}
 

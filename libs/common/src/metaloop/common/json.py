@@ -29,3 +29,9 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
 def is_array(value: object) -> "TypeGuard[list[JsonValue]]":
     """Whether `value` is a JSON array."""
     return isinstance(value, list)
+
+
+def type_name(value: JsonValue) -> str:
+    """How messages name the type of a value."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null")

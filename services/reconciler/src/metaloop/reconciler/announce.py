@@ -30,7 +30,7 @@ class FinishedSync:
     """Keys of a loosely read answer that nobody reads."""
 
 
-def tell(sync: FinishedSync, recorder: Recorder) -> None:
+def announce(sync: FinishedSync, recorder: Recorder) -> None:
     """Counts a sync, logs it, and records an event where its outcome is one for the parent's owner."""
     _count(sync)
     _log_line(sync)

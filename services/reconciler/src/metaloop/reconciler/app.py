@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 
+from metaloop.common.api.kinds import KINDS, Kinds
 from metaloop.common.bus.connect import Bus, connected
 from metaloop.common.bus.stream import JobStream, StreamSettings
 from metaloop.common.http.peer import Peer
@@ -12,8 +13,10 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
 from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.core.kinds.registry import SYNCS, Syncs
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.related import BusFollower
 from metaloop.reconciler.revision_writer import RevisionWriter
@@ -21,7 +24,7 @@ from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.settings import Settings
 from metaloop.reconciler.strategies import Strategies
-from metaloop.reconciler.sync import Syncer
+from metaloop.reconciler.sync import Syncer, Writers
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
 _GATEWAY_IDLE_SECONDS = 30.0
@@ -29,8 +32,8 @@ _GATEWAY_IDLE_SECONDS = 30.0
 _CONNECT_SECONDS = 5.0
 
 
-def build_from(settings: Settings) -> Build:
-    """What builds the reconciler as the settings want it."""
+def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS) -> Build:
+    """What builds the reconciler as the settings want it, for these kinds of controllers."""
 
     @asynccontextmanager
     async def build(service: Service) -> AsyncIterator[None]:
@@ -44,18 +47,17 @@ def build_from(settings: Settings) -> Build:
             server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
-            applier = ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect)
-            strategies = Strategies(schemas=schemas, default=settings.apply_strategy)
-            syncer = Syncer(
-                applier=applier,
+            writers = Writers(
+                children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect),
                 hooks=hooks,
                 parents=ParentWriter(kube),
                 revisions=RevisionWriter(kube),
                 follower=BusFollower(bus),
                 recorder=recorder,
-                strategies=strategies,
+                strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
                 guards=DeletionGuards(limits=settings.deletion_limits),
             )
+            syncer = Syncer(writers=writers, observer=Observer(kinds), syncs=syncs)
             _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
             yield
 

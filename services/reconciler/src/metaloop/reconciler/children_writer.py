@@ -5,7 +5,6 @@ Writes that don't depend on each other go out together, a bounded number at a ti
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
@@ -13,10 +12,10 @@ from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import MAY_HAVE_WORKED, AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import UNKNOWN_VERSION, Write
 from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.children.claim import why_taken
+from metaloop.reconciler.core.effects import VERBS, Done, Effects
 from metaloop.reconciler.core.model import (
     Action,
     Adopt,
@@ -36,55 +35,7 @@ from metaloop.reconciler.noop_writes import NoopWrites, WithoutNoops, child_dige
 from metaloop.reconciler.ports import Api, LeaseGuard
 from metaloop.reconciler.recreate import Recreation
 from metaloop.reconciler.server_side_writer import ServerSideWriter
-from metaloop.reconciler.writes import replaced, write_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """An action that was carried out; `written` is the object as it then is, None where nothing is left to say of it."""
-
-    action: Action
-    written: JsonObject | None = None
-    is_noop: bool = False
-    """Whether it changed nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
-    """What a number of actions came to."""
-
-    done: tuple[Done, ...] = ()
-    failures: tuple[Failure, ...] = ()
-
-    @property
-    def writes(self) -> list[Write]:
-        """What the API server acknowledged, or may have executed."""
-        acknowledged = [
-            write_of(done.action.info, done.written, is_deletion=isinstance(done.action, DeleteChild))
-            for done in self.done
-            if done.written is not None
-        ]
-        return [*acknowledged, *(failure.uncertain for failure in self.failures if failure.uncertain is not None)]
-
-    @property
-    def is_wiser(self) -> bool:
-        """Whether something counts as being as desired from now on that did not before: a write showed that no write can change it."""
-        return any(done.is_noop for done in self.done)
-
-    @property
-    def adopted(self) -> dict[ResourceId, list[JsonObject]]:
-        """The children that were adopted, as they now are, by resource."""
-        groups: dict[ResourceId, list[JsonObject]] = {}
-        for done in self.done:
-            if isinstance(done.action, Adopt) and done.written is not None:
-                groups.setdefault(done.action.info.id, []).append(_as_watched(done.written))
-        return groups
-
-
-def _as_watched(obj: JsonObject) -> JsonObject:
-    """`obj` as the watcher would have shown it."""
-    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}
-    return {**obj, "metadata": metadata}
+from metaloop.reconciler.writes import replaced
 
 
 def _uncertain(action: Action) -> Write:
@@ -93,25 +44,21 @@ def _uncertain(action: Action) -> Write:
     return Write(resource=action.info.id, namespace=namespace, name=name, uid="", resource_version=UNKNOWN_VERSION)
 
 
-def _nobody_cares() -> None:
-    """Does nothing."""
-
-
 class ChildrenWriter:
     """Writes the children of any parent; `width` is how many of one parent's go out at once."""
 
-    def __init__(self, api: Api, *, width: int, server_side: ServerSideWriter, on_drift: Callable[[], None] = _nobody_cares) -> None:
+    def __init__(self, api: Api, *, width: int, server_side: ServerSideWriter, on_drift: Callable[[], None]) -> None:
         self._api = api
         self._width = width
         self._server_side = server_side
         self._recreation = Recreation(api=api, server_side=server_side)
-        self._futile = NoopWrites()
+        self._noops = NoopWrites()
         self._on_drift = on_drift
         """Told of children that differ from what is desired, before they are written."""
 
     def without_noops(self, how: ApplyStrategy) -> ApplyStrategy:
         """`how`, with what was learned from writes that changed nothing."""
-        return WithoutNoops(how=how, futile=self._futile)
+        return WithoutNoops(how=how, noops=self._noops)
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
@@ -129,7 +76,7 @@ class ChildrenWriter:
         return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
 
     def _is_noop(self, write: ChildWrite) -> bool:
-        return not isinstance(write, CreateChild) and self._futile.has(write.observed, partial(child_digest, write))
+        return not isinstance(write, CreateChild) and self._noops.has(write.observed, partial(child_digest, write))
 
     async def _all(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> Effects:
         if len(actions) <= 1:
@@ -158,7 +105,7 @@ class ChildrenWriter:
             return await self._done(action, observed)
         except MetaloopError as error:
             uncertain = _uncertain(action) if isinstance(error, MAY_HAVE_WORKED) else None
-            return Failure(what=f"{_VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
+            return Failure(what=f"{VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
 
     async def _done(self, action: Action, observed: Observed) -> Done:
         if isinstance(action, RecreateChild) and await self._recreation.is_needed(action):
@@ -168,7 +115,7 @@ class ChildrenWriter:
         written = await self._write(action, observed)
         if written is None or not isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
             return Done(action=action, written=written)
-        is_noop = self._futile.learn(action.observed, partial(child_digest, action), written=written)
+        is_noop = self._noops.learn(action.observed, partial(child_digest, action), written=written)
         return Done(action=action, written=written, is_noop=is_noop)
 
     async def _write(self, action: Action, observed: Observed) -> JsonObject | None:
@@ -218,14 +165,3 @@ class ChildrenWriter:
             raise Conflict("the parent was deleted meanwhile: it adopts nothing any more") from error
         if unstructured.uid(live) != observed.uid or unstructured.is_deleting(live):
             raise Conflict("the parent was deleted or replaced meanwhile: it adopts nothing any more")
-
-
-_VERBS: dict[type[Action], str] = {
-    CreateChild: "create",
-    UpdateChild: "update",
-    ApplyChild: "apply",
-    RecreateChild: "recreate",
-    DeleteChild: "delete",
-    Adopt: "adopt",
-    Release: "release",
-}

@@ -28,7 +28,7 @@ Repeatable: TypeAlias = UpdateChild | ApplyChild | RecreateChild
 
 
 class NoopWrites:
-    """The last futile write to each object, by its UID; all are forgotten at once when there are too many.
+    """The last no-op write to each object, by its UID; all are forgotten at once when there are too many.
 
     Both methods are told what a write was made of: the object `before` it, None where nobody knows.
     """
@@ -37,14 +37,14 @@ class NoopWrites:
         self._digests: dict[str, bytes] = {}
 
     def has(self, before: JsonObject | None, digest: Digest) -> bool:
-        """Whether the write of this digest changed nothing when it was done before; none is made of objects that no futile write is known of."""
+        """Whether the write of this digest changed nothing when it was done before; none is made of objects that no such write is known of."""
         if before is None or not self._digests:
             return False
         known = self._digests.get(unstructured.uid(before))
         return known is not None and known == digest()
 
     def learn(self, before: JsonObject | None, digest: Digest, *, written: JsonObject) -> bool:
-        """Notes what came of a write, and returns whether it was futile: `written` is the object as it then is."""
+        """Notes what came of a write, and returns whether it was one: `written` is the object as it then is."""
         if before is None:
             return False
         uid = unstructured.uid(before)
@@ -62,12 +62,12 @@ class WithoutNoops:
     """An apply strategy for which a child is as desired that no write can bring any nearer to it."""
 
     how: ApplyStrategy
-    futile: NoopWrites
+    noops: NoopWrites
 
     def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
         """What applying `desired` makes of the child; unchanged where that is known to be all in vain."""
         applied = self.how.applied(observed, desired)
-        if applied.is_changed and self.futile.has(observed, partial(_digest_of, observed, applied.obj)):
+        if applied.is_changed and self.noops.has(observed, partial(_digest_of, observed, applied.obj)):
             return replace(applied, is_changed=False)
         return applied
 

@@ -1,14 +1,13 @@
 """Reads a claim's observation into typed values."""
 
-from dataclasses import replace
+from functools import partial
 
 from metaloop.common.api.controller import Controller
-from metaloop.common.api.kinds import parse_controller
+from metaloop.common.api.kinds import KINDS, Kinds, parse_controller
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Observation, ObservedGroup
-from metaloop.reconciler.core.kinds.registry import variant_of
 from metaloop.reconciler.core.model import ChildGroup, Observed
 from metaloop.reconciler.version_cache import VersionCache
 
@@ -16,13 +15,13 @@ from metaloop.reconciler.version_cache import VersionCache
 class Observer:
     """Reads observations; each version of a controller is parsed once."""
 
-    def __init__(self) -> None:
-        self._controllers = VersionCache(parse_controller)
+    def __init__(self, kinds: Kinds = KINDS) -> None:
+        self._controllers = VersionCache(partial(parse_controller, kinds=kinds))
 
     def observed(self, observation: Observation) -> Observed:
         """The parent and what is known around it. Raises InvalidSpec where its controller can't be served."""
         controller = self._controllers.of(observation.controller)
-        observed = Observed(
+        return Observed(
             controller=controller,
             info=observation.parent_resource,
             parent=observation.parent,
@@ -30,8 +29,8 @@ class Observer:
             revisions=tuple(observation.revisions),
             related=observation.related,
             managed={uid: entry for group in observation.children for uid, entry in group.managed.items()},
+            part=observation.part,
         )
-        return observed if variant_of(controller.id).is_selected(observed) else replace(observed, is_selected=False)
 
 
 def key_of(observation: Observation) -> JobKey:

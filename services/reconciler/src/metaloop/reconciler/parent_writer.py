@@ -1,24 +1,20 @@
 """Writes to the parent itself: our finalizer, what a decorator wants of its metadata, and its status."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.report import Write
-from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.effects import write_of
+from metaloop.reconciler.core.model import Observed, ParentEdit
 from metaloop.reconciler.noop_writes import NoopWrites, parent_digest
 from metaloop.reconciler.ports import Api, LeaseGuard
-from metaloop.reconciler.writes import write_of
 
 _RETRIES: Final = 4
-
-Edit: TypeAlias = Callable[[JsonObject], JsonObject | None]
-"""The parent as it ought to be, made of the parent as it is; None where it is as it ought to be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +30,17 @@ class ParentWriter:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._futile = NoopWrites()
+        self._noops = NoopWrites()
 
-    async def edit(self, observed: Observed, edit: Edit, *, lease: LeaseGuard, subresource: str = "") -> Edited:
-        """Makes of the parent, or of its subresource, what `edit` does.
+    async def edit(self, observed: Observed, edit: ParentEdit, *, lease: LeaseGuard) -> Edited:
+        """Makes of the parent, or of a subresource of it, what `edit` does.
 
         The parent is read live only after a conflict, and the edit is made anew of what it is then. Raises Conflict where it doesn't come to rest.
         """
-        parent = observed.parent
+        parent, subresource = observed.parent, edit.subresource
         for retries_left in reversed(range(_RETRIES + 1)):
-            wanted = edit(parent)
-            if wanted is None or self._futile.has(wanted, partial(parent_digest, wanted, subresource)):
+            wanted = edit.make(parent)
+            if wanted is None or self._noops.has(wanted, partial(parent_digest, wanted, subresource)):
                 return Edited(parent=parent)
             lease.check()
             try:
@@ -53,7 +49,7 @@ class ParentWriter:
                 if not retries_left:
                     raise
             else:
-                self._futile.learn(wanted, partial(parent_digest, wanted, subresource), written=written)
+                self._noops.learn(wanted, partial(parent_digest, wanted, subresource), written=written)
                 return _edited(observed, written)
             live = await self._live(observed)
             if live is None:

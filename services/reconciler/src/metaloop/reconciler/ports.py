@@ -1,16 +1,15 @@
 """What the stages need from outside: the API server, events, hooks, and the lease and CPU slot of the worker they run for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
+from metaloop.common.api.hook import Hook
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Related
-from metaloop.common.related_query import RelatedQuery
-from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.rollout.revisions import Revision
+from metaloop.reconciler.core.model import Observed
 
 
 class Api(Protocol):
@@ -50,14 +49,13 @@ class Recorder(Protocol):
 
 
 class Hooks(Protocol):
-    """The hooks of all controllers. A call raises HookThrottled, HookFailed, Unavailable or InvalidAnswer, each of them the end of a sync."""
+    """The hooks of all controllers."""
 
-    async def desired(self, observed: Observed, shown: Shown, live: Sequence[Revision], *, slot: "Slot") -> list[Answer]:
-        """What the sync hook, or the finalize hook at its time, answers for each of a parent's revisions, asked at once; the slot is lent meanwhile."""
-        ...
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: "Slot") -> list[bytes]:
+        """The bodies of a hook's answers to these, in their order; each stands under the name of its revision. The slot is lent meanwhile.
 
-    async def interests(self, observed: Observed, *, slot: "Slot") -> tuple[RelatedQuery, ...]:
-        """What the customize hook asks to follow; the slot is lent meanwhile."""
+        Raises HookThrottled, HookFailed, Unavailable or InvalidSpec.
+        """
         ...
 
 
@@ -65,7 +63,7 @@ class Follower(Protocol):
     """The watcher, as the one who follows related objects."""
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """Has the interests of `request` followed from now on; what they select. Raises Unavailable."""
+        """Has the queries of `request` followed from now on; what they select. Raises Unavailable."""
         ...
 
 

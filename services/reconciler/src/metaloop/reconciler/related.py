@@ -13,5 +13,5 @@ class BusFollower:
         self._bus = bus
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """Has the interests of `request` followed from now on; what they select. Raises Unavailable."""
+        """Has the queries of `request` followed from now on; what they select. Raises Unavailable."""
         return await ask_related(self._bus, shard, request)

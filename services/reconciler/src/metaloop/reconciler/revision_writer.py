@@ -10,11 +10,11 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.report import Write
 from metaloop.reconciler.core.children.claim import why_taken
-from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, UpdateChild
-from metaloop.reconciler.core.rollout.revisions import RevisionAction
+from metaloop.reconciler.core.effects import VERBS, write_of
+from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, RevisionAction, UpdateChild
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.ports import Api, LeaseGuard
-from metaloop.reconciler.writes import deleted, replaced, write_of
+from metaloop.reconciler.writes import deleted, replaced
 
 
 class RevisionWriter:
@@ -30,8 +30,7 @@ class RevisionWriter:
             try:
                 written = await self._written(action, observed)
             except MetaloopError as error:
-                verb = type(action).__name__.removesuffix("Child").lower()
-                raise WritesFailed([Failure(what=f"{verb} {unstructured.describe(action.obj)}", error=error)]) from error
+                raise WritesFailed([Failure(what=f"{VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error)]) from error
             if written is not None:
                 yield write_of(action.info, written, is_deletion=isinstance(action, DeleteChild))
 

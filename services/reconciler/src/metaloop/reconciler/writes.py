@@ -1,11 +1,10 @@
-"""Requests that mean the same wherever they are sent, and what the watcher is told of those that were executed."""
+"""Requests that mean the same wherever they are sent."""
 
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.common.report import Write
 from metaloop.reconciler.ports import Api
 
 
@@ -26,14 +25,3 @@ async def deleted(api: Api, info: ResourceInfo, obj: JsonObject, *, resource_ver
     except NotFound:
         return None
     return obj
-
-
-def write_of(info: ResourceInfo, written: JsonObject, *, is_deletion: bool) -> Write:
-    """What the watcher has to see before it shows this parent's world again: `written` as it now is, or that it is gone."""
-    return Write(
-        resource=info.id,
-        namespace=unstructured.namespace(written),
-        name=unstructured.name(written),
-        uid=unstructured.uid(written),
-        resource_version="" if is_deletion else unstructured.resource_version(written),
-    )

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metaloop.common.api import composite, decorator
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonValue, dumps
 from metaloop.reconciler.core.hooks.answer import sync_answer
 from metaloop.reconciler.core.hooks.body import MAX_NESTING, QUOTED_KEYS, QUOTED_LENGTH
-from metaloop.reconciler.core.hooks.keys import COMPOSITE_KEYS, DECORATOR_KEYS
 from metaloop.reconciler.core.model import Answer
 
 NOTHING = Answer(status=None, children=(), resync_after_seconds=None, finalized=False)
@@ -32,13 +32,13 @@ NOTHING = Answer(status=None, children=(), resync_after_seconds=None, finalized=
     ],
 )
 def test_empty_and_null_fields_are_an_answer(*, body: bytes, is_strict: bool):
-    assert sync_answer(body, is_strict=is_strict) == NOTHING
+    assert sync_answer(body, is_strict=is_strict, keys=composite.KEYS) == NOTHING
 
 
 def test_whole_answer_is_read():
     body = b'{"status": {"a": 1}, "children": [{"kind": "Pod", "x": null}], "resyncAfterSeconds": 1.5, "finalized": true}'
 
-    assert sync_answer(body, is_strict=True) == Answer(
+    assert sync_answer(body, is_strict=True, keys=composite.KEYS) == Answer(
         status={"a": 1}, children=({"kind": "Pod", "x": None},), resync_after_seconds=1.5, finalized=True
     )
 
@@ -62,7 +62,7 @@ def test_whole_answer_is_read():
     ],
 )
 def test_whole_numbers_are_integers_however_they_are_written(number: bytes, expected: str):
-    answer = sync_answer(b'{"status": {"number": ' + number + b"}}", is_strict=True)
+    answer = sync_answer(b'{"status": {"number": ' + number + b"}}", is_strict=True, keys=composite.KEYS)
 
     assert repr(answer.status) == f"{{'number': {expected}}}"
 
@@ -102,49 +102,49 @@ def test_garbage_is_no_answer_and_the_field_is_named(*, garbage: tuple[bytes, st
     body, field = garbage
 
     with pytest.raises(InvalidAnswer) as caught:
-        sync_answer(body, is_strict=is_strict)
+        sync_answer(body, is_strict=is_strict, keys=composite.KEYS)
 
     assert caught.value.field == field
 
 
 def test_misspelt_key_is_named_when_read_loosely():
-    answer = sync_answer(b'{"childern": [], "Status": {}}', is_strict=False)
+    answer = sync_answer(b'{"childern": [], "Status": {}}', is_strict=False, keys=composite.KEYS)
 
     assert answer.unknown_keys == ("Status", "childern")
 
 
 def test_misspelt_key_is_refused_when_read_strictly():
     with pytest.raises(InvalidAnswer, match="childern"):
-        sync_answer(b'{"childern": []}', is_strict=True)
+        sync_answer(b'{"childern": []}', is_strict=True, keys=composite.KEYS)
 
 
 @pytest.mark.parametrize("body", [b'{"children": [], "children": []}', b'{"status": {}, "st\\u0061tus": {}}'])
 def test_repeated_key_is_refused_when_read_strictly(body: bytes):
     with pytest.raises(InvalidAnswer, match="more than once"):
-        sync_answer(body, is_strict=True)
+        sync_answer(body, is_strict=True, keys=composite.KEYS)
 
 
 def test_repeated_key_counts_last_when_read_loosely():
-    assert sync_answer(b'{"status": {"a": 1}, "status": {"a": 2}}', is_strict=False).status == {"a": 2}
+    assert sync_answer(b'{"status": {"a": 1}, "status": {"a": 2}}', is_strict=False, keys=composite.KEYS).status == {"a": 2}
 
 
 def test_keys_of_the_answer_may_be_keys_within_a_child():
     body = b'{"status": {}, "children": [{"kind": "A", "status": {"children": [], "status": "x"}, "unknown": 1, "unknown": 2}]}'
 
-    assert len(sync_answer(body, is_strict=True).children) == 1
+    assert len(sync_answer(body, is_strict=True, keys=composite.KEYS).children) == 1
 
 
 def test_answer_that_is_nested_too_deep_is_refused():
     deep = b'{"status": {"a": ' + b"[" * MAX_NESTING + b"]" * MAX_NESTING + b"}}"
 
     with pytest.raises(InvalidAnswer, match="nested"):
-        sync_answer(deep, is_strict=False)
+        sync_answer(deep, is_strict=False, keys=composite.KEYS)
 
 
 def test_many_brackets_side_by_side_are_no_depth():
     wide = dumps({"status": {"list": [[] for _ in range(MAX_NESTING * 3)]}})
 
-    assert sync_answer(wide, is_strict=False).status is not None
+    assert sync_answer(wide, is_strict=False, keys=composite.KEYS).status is not None
 
 
 ANY_JSON = st.recursive(
@@ -170,7 +170,7 @@ A_CHILD = st.fixed_dictionaries(
     )
 )
 def test_whatever_is_well_formed_is_read_as_it_stands(raw: dict[str, Any]):
-    answer = sync_answer(dumps(raw), is_strict=True)
+    answer = sync_answer(dumps(raw), is_strict=True, keys=composite.KEYS)
 
     assert answer == Answer(
         status=raw.get("status"),
@@ -181,14 +181,14 @@ def test_whatever_is_well_formed_is_read_as_it_stands(raw: dict[str, Any]):
 
 
 @settings(max_examples=1000)
-@given(raw=st.dictionaries(st.sampled_from([*COMPOSITE_KEYS.answer_fields]) | st.text(max_size=9), ANY_JSON, max_size=5) | ANY_JSON)
+@given(raw=st.dictionaries(st.sampled_from([*composite.KEYS.answer_fields]) | st.text(max_size=9), ANY_JSON, max_size=5) | ANY_JSON)
 def test_any_json_is_an_answer_or_refused(raw: JsonValue):
     with suppress(InvalidAnswer):
-        sync_answer(dumps(raw), is_strict=False)
+        sync_answer(dumps(raw), is_strict=False, keys=composite.KEYS)
 
 
 def test_of_very_many_unknown_keys_only_some_are_repeated_and_their_beginnings():
-    answer = sync_answer(dumps({f"{number}" * 1000: 1 for number in range(1000)}), is_strict=False)
+    answer = sync_answer(dumps({f"{number}" * 1000: 1 for number in range(1000)}), is_strict=False, keys=composite.KEYS)
 
     assert len(answer.unknown_keys) == QUOTED_KEYS
     assert {len(key) for key in answer.unknown_keys} == {QUOTED_LENGTH}
@@ -197,12 +197,12 @@ def test_of_very_many_unknown_keys_only_some_are_repeated_and_their_beginnings()
 @given(body=st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_any_bytes_are_an_answer_or_refused(body: bytes):
     with suppress(InvalidAnswer):
-        sync_answer(body, is_strict=False)
+        sync_answer(body, is_strict=False, keys=composite.KEYS)
 
 
 def decorator_answer(body: bytes) -> Answer:
     """A decorator's answer, read strictly."""
-    return sync_answer(body, is_strict=True, keys=DECORATOR_KEYS)
+    return sync_answer(body, is_strict=True, keys=decorator.KEYS)
 
 
 def test_decorators_answer_has_changes_and_attachments():

@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 from bodies import Bodies
 
+from metaloop.common.api import composite
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.reconciler.core.hooks.answer import sync_answer
@@ -18,7 +19,7 @@ LONGEST_SECONDS = 1.0
 def read(body: bytes, *, is_strict: bool) -> Answer | InvalidAnswer:
     """The answer in a body, or why there is none."""
     try:
-        return sync_answer(body, is_strict=is_strict)
+        return sync_answer(body, is_strict=is_strict, keys=composite.KEYS)
     except InvalidAnswer as refusal:
         return refusal
 

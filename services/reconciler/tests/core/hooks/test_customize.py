@@ -11,7 +11,7 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
-from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, interests_in, refuse_out_of_reach
+from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, queries_in, refuse_out_of_reach
 from metaloop.reconciler.core.model import Observed
 
 NAMESPACED, CLUSTERED = observed(group()), observed(group(), info=CLUSTER_THINGS, parent=a_parent(CLUSTER_THINGS))
@@ -19,10 +19,10 @@ BY_LABEL: JsonObject = {"matchLabels": {"app": "a"}}
 APP = Selector((Requirement("app", "In", ("a",)),))
 
 
-def interests(rule: JsonObject, *, parent: Observed = NAMESPACED, version: HookVersion = "v1") -> tuple[RelatedQuery, ...]:
+def queries(rule: JsonObject, *, parent: Observed = NAMESPACED, version: HookVersion = "v1") -> tuple[RelatedQuery, ...]:
     """What one rule asks to follow."""
     answer: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", **rule}]}
-    return interests_in(dumps(answer), parent, version=version, is_strict=False)
+    return queries_in(dumps(answer), parent, version=version, is_strict=False)
 
 
 FORMS: dict[str, tuple[JsonObject, Where, Where, Selector, frozenset[str]]] = {
@@ -53,16 +53,16 @@ def test_each_form_looks_where_its_version_may(form: tuple[JsonObject, Where, Wh
     rule, in_v1, in_v2, labels, names = form
     expected = RelatedQuery(resource=CONFIG_MAPS.id, labels=labels, names=names)
 
-    assert interests(rule) == (replace(expected, where=in_v1),)
-    assert interests(rule, version="v2") == (replace(expected, where=in_v2),)
+    assert queries(rule) == (replace(expected, where=in_v1),)
+    assert queries(rule, version="v2") == (replace(expected, where=in_v2),)
 
 
 def test_cluster_scoped_parent_looks_everywhere_in_either_version():
     for version in ("v1", "v2"):
-        [interest] = interests({"labelSelector": BY_LABEL}, parent=CLUSTERED, version=version)
-        assert interest.where == ANYWHERE
-        [interest] = interests({"namespaceSelector": BY_LABEL}, parent=CLUSTERED, version=version)
-        assert interest.where == InNamespacesWith(APP)
+        [query] = queries({"labelSelector": BY_LABEL}, parent=CLUSTERED, version=version)
+        assert query.where == ANYWHERE
+        [query] = queries({"namespaceSelector": BY_LABEL}, parent=CLUSTERED, version=version)
+        assert query.where == InNamespacesWith(APP)
 
 
 CONTRADICTIONS: dict[str, tuple[JsonObject, str]] = {
@@ -86,19 +86,19 @@ def test_contradictory_rules_are_named(*, case: tuple[JsonObject, str], version:
     rule, field = case
 
     with pytest.raises(InvalidAnswer) as caught:
-        interests(rule, version=version)
+        queries(rule, version=version)
 
     assert caught.value.field == field
 
 
 def test_v1_of_a_namespaced_parent_selects_no_namespaces():
     with pytest.raises(InvalidAnswer, match="v2"):
-        interests({"namespaceSelector": BY_LABEL})
+        queries({"namespaceSelector": BY_LABEL})
 
 
 def reach(rule: JsonObject, *, version: HookVersion = "v1", info: object = CONFIG_MAPS) -> None:
     """Holds a rule against what its resource turned out to be."""
-    found = interests({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)  # type: ignore[attr-defined]
+    found = queries({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)  # type: ignore[attr-defined]
     refuse_out_of_reach(found, [info], bound_to=bound_to(NAMESPACED, version))  # type: ignore[list-item]
 
 
@@ -123,7 +123,7 @@ def test_strictly_read_a_misspelt_field_is_no_rule():
     answer: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "labelselector": BY_LABEL}]}
 
     with pytest.raises(InvalidAnswer) as caught:
-        interests_in(dumps(answer), NAMESPACED, version="v2", is_strict=True)
+        queries_in(dumps(answer), NAMESPACED, version="v2", is_strict=True)
 
     assert caught.value.field == "relatedResources[0].labelselector"
 

@@ -1,7 +1,8 @@
 """The JSON that a sync hook is sent, byte by byte where it matters."""
 
+from dataclasses import replace
+
 import pytest
-from orjson import Fragment
 from worlds import (
     CLUSTER_THINGS,
     CONFIG_MAPS,
@@ -15,21 +16,29 @@ from worlds import (
     stored,
 )
 
-from metaloop.common.api.hook import HookVersion
-from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.api import composite
+from metaloop.common.api.composite import parse_composite
+from metaloop.common.api.hook import Hook, HookVersion
+from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.hooks.request import Asked, group_key, object_maps, sync_request
+from metaloop.reconciler.core.hooks.request import group_key, object_maps, sync_request
 from metaloop.reconciler.core.model import ChildGroup, Shown
 
 HERE, THERE = stored(config_map("here")), stored(config_map("there"), namespace="elsewhere")
+SMALLEST: JsonObject = {"spec": {"parentResource": {"apiVersion": "v1", "resource": "pods"}, "hooks": {"sync": {}}}}
 CLUSTER_WIDE = stored({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "wide"}}, namespace="")
+
+
+def hook(version: HookVersion) -> Hook:
+    """A sync hook of this wire version."""
+    return Hook(name="sync", version=version, strict=False, webhook=None)
 
 
 def test_request_has_five_keys_and_the_objects_as_they_are():
     controller, parent = a_controller(), a_parent()
-    world = observed(parent=parent)
+    world = replace(observed(parent=parent), controller=parse_composite(controller))
 
-    body = sync_request(world, Shown(children=(group(CONFIG_MAPS, HERE),)), asked=Asked(controller=Fragment(dumps(controller))))
+    body = sync_request(world, Shown(children=(group(CONFIG_MAPS, HERE),)), hook=hook("v1"), keys=composite.KEYS)
 
     assert loads(body) == {
         "controller": controller,
@@ -42,13 +51,12 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
 
 def test_request_of_an_empty_world_is_this_text():
     world = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
+    world = replace(world, controller=parse_composite(SMALLEST))
 
-    body = sync_request(
-        world, Shown(children=(group(DEPLOYMENTS), group(CONFIG_MAPS))), asked=Asked(controller=Fragment(b'{"metadata":{}}'), version="v2")
-    )
+    body = sync_request(world, Shown(children=(group(DEPLOYMENTS), group(CONFIG_MAPS))), hook=hook("v2"), keys=composite.KEYS)
 
     assert body == (
-        b'{"controller":{"metadata":{}},"parent":{"metadata":{},"spec":{"selector":{"matchLabels":{"a":"b"}}}},'
+        b'{"controller":{"spec":{"parentResource":{"apiVersion":"v1","resource":"pods"},"hooks":{"sync":{}}}},"parent":{"metadata":{},"spec":{"selector":{"matchLabels":{"a":"b"}}}},'
         b'"children":{"Deployment.apps/v1":{},"ConfigMap.v1":{}},"related":{},"finalizing":false}'
     )
 

@@ -42,7 +42,7 @@ def world(*finalizers: str, finalize: JsonValue = "a webhook", deleting: bool = 
 
 def settled(seen: Observed) -> list[str]:
     """The finalizers that the parent has when the finalizer is settled."""
-    parent = with_finalizer(seen.parent, seen.controller, is_selected=seen.is_selected) or seen.parent
+    parent = with_finalizer(seen.parent, controller=seen.controller, is_selected=seen.is_selected) or seen.parent
     return unstructured.finalizers(parent)
 
 
@@ -114,8 +114,8 @@ def test_settling_the_finalizer_is_done_once_and_touches_no_other(
     finalize, deleting, is_selected = state
     seen = world(*others, *([OURS] if has_ours else []), finalize=finalize, deleting=deleting, is_selected=is_selected)
 
-    parent = with_finalizer(seen.parent, seen.controller, is_selected=is_selected) or seen.parent
+    parent = with_finalizer(seen.parent, controller=seen.controller, is_selected=is_selected) or seen.parent
 
-    assert with_finalizer(parent, seen.controller, is_selected=is_selected) is None
+    assert with_finalizer(parent, controller=seen.controller, is_selected=is_selected) is None
     assert [each for each in unstructured.finalizers(parent) if each != OURS] == others
     assert OURS not in unstructured.finalizers(without_finalizer(parent, seen.controller) or parent)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rolling import claimed, revision, rolling_controller, rolling_parent, world
+from rolling import claimed, history_of, revision, revisions_with, rolling_controller, rolling_parent, world
 from worlds import CLUSTER_THINGS, CONFIG_MAPS, LABELS, PARENT_UID, THINGS
 
 from metaloop.common.errors import InvalidSpec
@@ -22,7 +22,6 @@ from metaloop.reconciler.core.rollout.revisions import (
     as_owner_of_revisions,
     new_revision,
     revision_name,
-    revisions_of,
 )
 
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -31,12 +30,12 @@ KINDS_LABELS = {"metacontroller.k8s.io/apiGroup": "example.com", "metacontroller
 
 def of(*stored: JsonObject, text: str = "v1", controller: JsonObject | None = None) -> Revisions:
     """The revisions of a parent whose template says `text`."""
-    return revisions_of(world(parent=rolling_parent(text), controller=controller), stored)
+    return revisions_with(world(parent=rolling_parent(text), controller=controller), stored)
 
 
 def new(observed: Observed) -> JsonObject:
     """The revision that is made for a parent that has none."""
-    return new_revision(observed, revisions_of(observed, ()).latest, ())
+    return new_revision(observed, revisions_with(observed).latest, (), history=history_of(observed))
 
 
 def recorded(*paths: str) -> JsonObject:
@@ -73,7 +72,7 @@ def test_rolling_back_makes_an_older_revision_the_latest_again():
 def test_the_latest_shows_the_parent_as_it_is():
     parent = rolling_parent("v1")
 
-    assert revisions_of(world(parent=parent), [revision("v1")]).latest.parent is parent
+    assert revisions_with(world(parent=parent), [revision("v1")]).latest.parent is parent
 
 
 def test_of_two_revisions_with_the_present_patch_one_is_spent_and_leaves_its_children_to_the_other():
@@ -139,7 +138,7 @@ def test_malformed_children_of_a_revision_are_none(children: JsonValue):
 def test_older_revision_shows_its_fields_as_they_were_and_the_rest_as_it_is():
     parent = rolling_parent("v2", names=("a", "b", "c", "d"))
 
-    [older] = revisions_of(world(parent=parent), [revision("v1", "a")]).older
+    [older] = revisions_with(world(parent=parent), [revision("v1", "a")]).older
 
     spec = unstructured.child_object(older.parent, "spec")
     assert spec["template"] == {"text": "v1"}
@@ -151,7 +150,7 @@ def test_parent_itself_is_never_changed():
     parent = rolling_parent("v2")
     before = dumps(parent)
 
-    revisions_of(world(parent=parent), [revision("v1", "a", metadata=recorded("spec.template", "spec.extra"))])
+    revisions_with(world(parent=parent), [revision("v1", "a", metadata=recorded("spec.template", "spec.extra"))])
 
     assert dumps(parent) == before
 
@@ -202,7 +201,7 @@ def test_parent_of_an_older_revision(case: tuple[tuple[str, ...], JsonObject, Js
     controller = rolling_controller(field_paths=paths)
     observed = world(parent=rolling_parent("v2", extra="now"), controller=controller)
 
-    [older] = revisions_of(observed, [revision("v1", "a", metadata=metadata)]).older
+    [older] = revisions_with(observed, [revision("v1", "a", metadata=metadata)]).older
 
     spec = unstructured.child_object(older.parent, "spec")
     assert {key: spec[key] for key in ("template", "extra") if key in spec} == expected
@@ -212,7 +211,7 @@ def test_fields_that_overlap_and_fields_that_are_missing_make_one_patch():
     controller = rolling_controller(field_paths=("spec", "spec.template.text", "nothing", ""))
     parent = rolling_parent("v1")
 
-    assert revisions_of(world(parent=parent, controller=controller), ()).latest.patch == {"spec": parent["spec"]}
+    assert revisions_with(world(parent=parent, controller=controller), ()).latest.patch == {"spec": parent["spec"]}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +227,7 @@ def test_field_path_that_leads_through_no_object_is_refused(path: str, words: st
     observed = world(parent=rolling_parent("v1", names=["a"]), controller=rolling_controller(field_paths=("spec.template", path)))
 
     with pytest.raises(InvalidSpec, match=rf"revisionHistory\.fieldPaths\[1\]: {path} .*{words}"):
-        revisions_of(observed, ())
+        revisions_with(observed, ())
 
 
 def test_field_path_below_what_is_missing_or_null_is_a_field_that_is_missing():
@@ -236,7 +235,7 @@ def test_field_path_below_what_is_missing_or_null_is_a_field_that_is_missing():
         parent=rolling_parent("v1", extra=None), controller=rolling_controller(field_paths=("spec.extra.deeper", "spec.no.deeper"))
     )
 
-    assert revisions_of(observed, ()).latest.patch == {}
+    assert revisions_with(observed, ()).latest.patch == {}
 
 
 # -- the stored form -----------------------------------------------------------------------------------------------------------------

@@ -4,16 +4,29 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from rolling import NAMES, READY, claimed, gadget, gadgets_of, revision, rolling_controller, rolling_parent, there, wishes, wishes_of, world
+from rolling import (
+    NAMES,
+    READY,
+    answered_by,
+    answered_with,
+    claimed,
+    gadget,
+    gadgets_of,
+    revision,
+    revisions_with,
+    rolling_controller,
+    rolling_parent,
+    rules_of,
+    there,
+    world,
+)
 from worlds import CLUSTER_THINGS, CONFIG_MAPS, config_map
 
 from metaloop.common.api.revision import claimed_by
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.children.plan import plan_of
 from metaloop.reconciler.core.model import Answer, ChildGroup, DeleteChild, Observed
-from metaloop.reconciler.core.rollout.revisions import revisions_of
 from metaloop.reconciler.core.rollout.rollout import Rollout, combined_answer, rollout_of, with_condition
 
 GOING = "2026-01-01T00:00:00Z"
@@ -22,8 +35,8 @@ NOT_READY: JsonObject = {"conditions": [{"type": "Ready", "status": "False"}]}
 
 def step(observed: Observed, *revisions: JsonObject, answers: dict[str, Answer] | None = None) -> Rollout:
     """The next step of a rollout with these stored revisions; the hook answers as it always does, or as `answers` has it by revision."""
-    of = revisions_of(observed, revisions)
-    return rollout_of(observed, observed.groups, wishes(observed, of, answers=answers), spent=of.spent, how=DYNAMIC_APPLY)
+    of = revisions_with(observed, revisions)
+    return rollout_of(observed, observed.groups, answered_by(observed, of, answers=answers), rules_of(observed, of.spent))
 
 
 def texts(rollout: Rollout) -> dict[str, str]:
@@ -327,9 +340,9 @@ def test_kinds_that_do_not_roll_are_as_the_latest_desires_them():
 def test_children_of_a_cluster_scoped_parent_are_named_with_their_namespace():
     observed = world(info=CLUSTER_THINGS)
     answer = replace(gadgets_of(observed.parent), children=(gadget("a", namespace="one"), gadget("a", namespace="two")))
-    of = revisions_of(observed, ())
+    of = revisions_with(observed, ())
 
-    rollout = rollout_of(observed, observed.groups, wishes(observed, of, answers={of.latest.name: answer}), spent=(), how=DYNAMIC_APPLY)
+    rollout = rollout_of(observed, observed.groups, answered_by(observed, of, answers={of.latest.name: answer}), rules_of(observed))
 
     [created] = rollout.revisions
     assert created.obj["children"] == [{"apiGroup": "example.com", "kind": "Gadget", "names": ["one/a", "two/a"]}]
@@ -347,7 +360,7 @@ def test_of_many_children_one_moves():
     names = [f"g{number:03}" for number in range(500)]
     observed = to_v2(*[there(name) for name in names], names=names)
 
-    rollout = rollout_of(observed, observed.groups, wishes_of(observed, revision("v1", *names)), spent=(), how=DYNAMIC_APPLY)
+    rollout = rollout_of(observed, observed.groups, answered_with(observed, revision("v1", *names)), rules_of(observed))
 
     assert list(texts(rollout).values()).count("v2") == 1
 

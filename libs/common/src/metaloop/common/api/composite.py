@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from metaloop.common.api import fields
 from metaloop.common.api.controller import Controller, ParentRule, spec_of
-from metaloop.common.api.hook import parse_hooks
+from metaloop.common.api.hook import HookKeys, parse_hooks
 from metaloop.common.api.rules import parse_child_rules
 from metaloop.common.errors import InvalidParent, InvalidSpec
 from metaloop.common.json import JsonObject
@@ -13,6 +13,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import Requirement, Selector, parse_selector
 
 KIND: Final = "CompositeController"
+KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False)
 GENERATED_LABEL: Final = "controller-uid"
 """The label that `generateSelector` puts on every child, and selects them by."""
 

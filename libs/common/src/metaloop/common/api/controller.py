@@ -1,14 +1,16 @@
 """What every kind of controller declares: whose parents it serves, which children they have, and its hooks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+from orjson import Fragment
 
 from metaloop.common.api import fields
 from metaloop.common.api.hook import Hooks
 from metaloop.common.api.rules import ChildRule
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import EVERYTHING, Labels, Selector
 
@@ -45,6 +47,12 @@ class Controller:
     hooks: Hooks
     endpoint_configs: tuple[JsonObject, ...]
     resync_period_seconds: float | None
+    shown: Fragment = field(init=False, repr=False, compare=False)
+    """`raw` as JSON, to be embedded in the requests of hooks: made once for each version of a controller."""
+
+    def __post_init__(self) -> None:
+        """Write the whole object down."""
+        object.__setattr__(self, "shown", Fragment(dumps(self.raw)))
 
     @property
     def id(self) -> ControllerId:

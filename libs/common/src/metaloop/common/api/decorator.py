@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from metaloop.common.api import fields
 from metaloop.common.api.controller import Controller, ParentRule, spec_of
-from metaloop.common.api.hook import parse_hooks
+from metaloop.common.api.hook import HookKeys, parse_hooks
 from metaloop.common.api.rules import parse_child_rules, require_different
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
@@ -14,6 +14,7 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import parse_selector
 
 KIND: Final = "DecoratorController"
+KEYS: Final = HookKeys(parent="object", children="attachments", edits_metadata=True)
 DECORATOR_ANNOTATION: Final = "metacontroller.k8s.io/decorator-controller"
 """On an attachment: the name of the DecoratorController that attached it."""
 

@@ -26,6 +26,22 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookKeys:
+    """How a kind of controller spells what its requests and answers hold."""
+
+    parent: str
+    children: str
+    edits_metadata: bool
+    """Whether an answer may change the parent's own labels and annotations."""
+
+    @property
+    def answer_fields(self) -> frozenset[str]:
+        """The fields of an answer."""
+        changes = {"labels", "annotations"} if self.edits_metadata else set[str]()
+        return frozenset({"status", self.children, "resyncAfterSeconds", "finalized"} | changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """The hooks that a controller declares."""
 

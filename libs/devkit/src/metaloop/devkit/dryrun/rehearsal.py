@@ -1,42 +1,51 @@
-"""One sync of the real pipeline, whose writers only note what they are asked to write: there is nothing in their hands that could."""
+"""A second driver of syncs: it asks the hooks, and writes down what would be written. There is nothing in its hands that could write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Literal, assert_never
 
+from metaloop.common.bus.messages import RelatedRequest
+from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Granted
-from metaloop.common.report import SyncReport, Write
+from metaloop.common.report import SyncReport
 from metaloop.devkit.dryrun.world import World
-from metaloop.reconciler.children_writer import ChildrenWriter, Done, Effects
 from metaloop.reconciler.core.apply.last_applied import applied_to
 from metaloop.reconciler.core.apply.schema import guess_of
-from metaloop.reconciler.core.children.changes import ApplyStrategy
-from metaloop.reconciler.core.model import (
-    Action,
-    Adopt,
-    ApplyChild,
-    ClaimAction,
-    CreateChild,
-    DeleteChild,
-    Observed,
-    Plan,
-    RecreateChild,
-    Release,
-    UpdateChild,
+from metaloop.reconciler.core.effects import VERBS, Done, Effects
+from metaloop.reconciler.core.kinds.registry import SYNCS
+from metaloop.reconciler.core.model import Action, ApplyChild, ClaimAction, DeleteChild, RecreateChild, RevisionAction
+from metaloop.reconciler.core.steps import (
+    CallHook,
+    ChooseApplyStrategy,
+    ClaimChildren,
+    EditParent,
+    Forget,
+    Learn,
+    NoteStep,
+    NoteUnknownKeys,
+    Recall,
+    RecordEvent,
+    Resync,
+    Step,
+    SubscribeRelated,
+    WriteChildren,
+    WriteRevisions,
 )
-from metaloop.reconciler.core.rollout.revisions import RevisionAction
-from metaloop.reconciler.parent_writer import Edit, Edited, ParentWriter
-from metaloop.reconciler.ports import Hooks, LeaseGuard
-from metaloop.reconciler.revision_writer import RevisionWriter
+from metaloop.reconciler.deletion_guards import DeletionGuards
+from metaloop.reconciler.drive import drive
+from metaloop.reconciler.errors import Failure
+from metaloop.reconciler.observe import Observer, key_of
+from metaloop.reconciler.ports import Hooks
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
-from metaloop.reconciler.sync import Syncer
+from metaloop.reconciler.sync import Turn, reported, sync_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,73 +73,125 @@ class Rehearsal:
 
 async def rehearse(granted: Granted, *, kube: KubeClient, world: World, hooks: Hooks, apply_strategy: str) -> Rehearsal:
     """What syncing the parent that was granted would do now. Its hooks are really asked."""
-    rehearsal = Rehearsal()
-    schemas = Schemas(kube)
-    syncer = Syncer(
-        applier=_NotedChildren(rehearsal, granted),
-        hooks=hooks,
-        parents=_NotedParent(rehearsal),
-        revisions=_NotedRevisions(rehearsal),
-        follower=world,
-        recorder=_NotedEvents(rehearsal),
-        strategies=Strategies(schemas=schemas, default=apply_strategy),
-    )
-    fetching = asyncio.create_task(schemas.run())
-    try:
-        rehearsal.report = await syncer.sync(granted, _OwnSlot(), _OwnLease())
-    finally:
-        fetching.cancel()
+    rehearsal, turn, failure = Rehearsal(), Turn(granted=granted, key=key_of(granted.observation)), None
+    async with _schemas_of(kube) as schemas:
+        strategies = Strategies(schemas=schemas, default=apply_strategy)
+        driver = NotingDriver(rehearsal=rehearsal, turn=turn, world=world, hooks=hooks, strategies=strategies)
+        try:
+            observed = Observer().observed(granted.observation)
+            await drive(sync_of(turn.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
+        except MetaloopError as error:
+            failure = error
+    rehearsal.report = reported(turn, failure, seconds=0.0, recorder=_NotedEvents(rehearsal))
     return rehearsal
 
 
-class _NotedChildren(ChildrenWriter):
-    """Notes what would be written to children."""
+@asynccontextmanager
+async def _schemas_of(kube: KubeClient) -> AsyncIterator[Schemas]:
+    schemas = Schemas(kube)
+    fetching = asyncio.create_task(schemas.run())
+    try:
+        yield schemas
+    finally:
+        fetching.cancel()
 
-    def __init__(self, rehearsal: Rehearsal, granted: Granted) -> None:
-        groups = granted.observation.children
-        self._rehearsal = rehearsal
-        self._seen = {unstructured.uid(obj): obj for group in groups for obj in group.objects}
 
-    def without_noops(self, how: ApplyStrategy) -> ApplyStrategy:
-        """`how` itself: who never writes learns nothing."""
-        return how
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotingDriver:
+    """Carries out the steps of one sync that change nothing, and notes the others."""
 
-    async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
+    rehearsal: Rehearsal
+    turn: Turn
+    world: World
+    hooks: Hooks
+    strategies: Strategies
+    guards: DeletionGuards = field(default_factory=DeletionGuards)
+
+    async def carry_out(self, step: Step) -> object:
+        """The result of one step, as if it had been carried out. Raises what its class says."""
+        match step:
+            case CallHook(observed, hook, bodies):
+                return await self.hooks.call(observed, hook, bodies, slot=_OwnSlot())
+            case ChooseApplyStrategy(observed):
+                return await self.strategies.of(observed)
+            case SubscribeRelated(fingerprint, queries):
+                request = RelatedRequest(key=self.turn.key, lease=self.turn.granted.lease, fingerprint=fingerprint, queries=tuple(queries))
+                return await self.world.related(self.turn.granted.shard, request)
+            case _:
+                return self._noted(step)
+
+    def _noted(self, step: EditParent | ClaimChildren | WriteChildren | WriteRevisions | NoteStep) -> object:
+        match step:
+            case EditParent():
+                return self._edited(step)
+            case ClaimChildren(actions=actions):
+                return self._claimed(actions)
+            case WriteChildren():
+                return self._children_written(step)
+            case WriteRevisions():
+                self._revisions_written(step)
+            case RecordEvent(regarding, event_type, reason, message):
+                _NotedEvents(self.rehearsal).record(regarding, event_type, reason, message)
+            case Resync(seconds):
+                self.turn.journal.resync_within(seconds)
+            case NoteUnknownKeys(keys):
+                self.turn.journal.unknown_keys = keys
+            case Recall() | Learn() | Forget():
+                return False  # who syncs once learns nothing
+            case _:
+                assert_never(step)
+        return None
+
+    def _edited(self, step: EditParent) -> JsonObject | None:
+        """The parent as it would be."""
+        observed, subresource = step.observed, step.edit.subresource
+        wanted = step.edit.make(observed.parent)
+        if wanted is None:
+            return observed.parent
+        note = PlannedWrite(
+            verb="update",
+            info=observed.info,
+            name=unstructured.describe(observed.parent),
+            reason="the status differs" if subresource else "the metadata differ",
+            before=observed.parent,
+            after=wanted,
+            subresource=subresource,
+        )
+        self.rehearsal.writes.append(note)
+        return wanted
+
+    def _claimed(self, actions: Sequence[ClaimAction]) -> Effects:
         """Says that all was done."""
-        del observed, lease
-        return self._noted(actions)
+        self._note(actions)
+        return Effects(done=tuple([Done(action=action, written=action.obj) for action in actions]))
 
-    async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
-        """Says that all was done."""
-        del observed, lease
-        return self._noted([*plan])
+    def _children_written(self, step: WriteChildren) -> Effects:
+        guarded = self.guards.passed(step.plan, step.children, step.observed)
+        self._note([*guarded.plan])
+        held = guarded.held
+        return Effects(failures=(Failure(what="delete children", error=held),) if held is not None else ())
 
-    def _noted(self, actions: Sequence[Action]) -> Effects:
-        self._rehearsal.writes += [self._planned(action) for action in actions]
-        return Effects(done=tuple([Done(action=action, written=action.obj) for action in actions if isinstance(action, (Adopt, Release))]))
+    def _revisions_written(self, step: WriteRevisions) -> None:
+        stored = {unstructured.uid(revision): revision for revision in step.observed.revisions}
+        for action in step.actions:
+            before, after = stored.get(unstructured.uid(action.obj)), None if isinstance(action, DeleteChild) else action.obj
+            self.rehearsal.writes.append(_write(VERBS[type(action)], action, before=before, after=after))
 
-    def _planned(self, action: Action) -> PlannedWrite:
-        verb = _VERBS[type(action)]
-        if isinstance(action, DeleteChild):
-            return _deletion(action)
-        observed = self._seen.get(unstructured.uid(action.obj))
-        if isinstance(action, (ApplyChild, RecreateChild)):
-            observed = action.observed
-        if observed is None:
-            return _write("create", action, before=None, after=action.obj)
-        is_partial = isinstance(action, ApplyChild) or (isinstance(action, RecreateChild) and action.is_applied)
-        return _write(verb, action, before=_as_far_as(action.obj, observed) if is_partial else observed, after=action.obj)
+    def _note(self, actions: Sequence[Action]) -> None:
+        seen = {unstructured.uid(obj): obj for group in self.turn.granted.observation.children for obj in group.objects}
+        self.rehearsal.writes += [_planned(action, seen) for action in actions]
 
 
-_VERBS: Mapping[type[Action], str] = {
-    CreateChild: "create",
-    UpdateChild: "update",
-    ApplyChild: "apply",
-    RecreateChild: "recreate",
-    DeleteChild: "delete",
-    Adopt: "adopt",
-    Release: "release",
-}
+def _planned(action: Action, seen: Mapping[str, JsonObject]) -> PlannedWrite:
+    if isinstance(action, DeleteChild):
+        return _deletion(action)
+    observed = seen.get(unstructured.uid(action.obj))
+    if isinstance(action, (ApplyChild, RecreateChild)):
+        observed = action.observed
+    if observed is None:
+        return _write("create", action, before=None, after=action.obj)
+    is_partial = isinstance(action, ApplyChild) or (isinstance(action, RecreateChild) and action.is_applied)
+    return _write(VERBS[type(action)], action, before=_as_far_as(action.obj, observed) if is_partial else observed, after=action.obj)
 
 
 def _deletion(action: DeleteChild) -> PlannedWrite:
@@ -145,57 +206,15 @@ def _write(verb: str, action: Action | RevisionAction, *, before: JsonObject | N
     return PlannedWrite(verb=verb, info=action.info, name=name, reason=action.reason, before=before, after=after)
 
 
-class _NotedParent(ParentWriter):
-    """Notes what would be written to the parent itself."""
-
-    def __init__(self, rehearsal: Rehearsal) -> None:
-        self._rehearsal = rehearsal
-
-    async def edit(self, observed: Observed, edit: Edit, *, lease: LeaseGuard, subresource: str = "") -> Edited:
-        """The parent as it would be."""
-        del lease
-        wanted = edit(observed.parent)
-        if wanted is None:
-            return Edited(parent=observed.parent)
-        note = PlannedWrite(
-            verb="update",
-            info=observed.info,
-            name=unstructured.describe(observed.parent),
-            reason="the status differs" if subresource else "the metadata differ",
-            before=observed.parent,
-            after=wanted,
-            subresource=subresource,
-        )
-        self._rehearsal.writes.append(note)
-        return Edited(parent=wanted)
-
-
-class _NotedRevisions(RevisionWriter):
-    """Notes what would be written to ControllerRevisions."""
-
-    def __init__(self, rehearsal: Rehearsal) -> None:
-        self._rehearsal = rehearsal
-
-    async def carry_out(self, actions: Sequence[RevisionAction], *, observed: Observed, lease: LeaseGuard) -> AsyncIterator[Write]:
-        """Nothing that was written."""
-        del lease
-        stored = {unstructured.uid(revision): revision for revision in observed.revisions}
-        for action in actions:
-            before, after = stored.get(unstructured.uid(action.obj)), None if isinstance(action, DeleteChild) else action.obj
-            self._rehearsal.writes.append(_write(_VERBS[type(action)], action, before=before, after=after))
-        return
-        yield
-
-
+@dataclass(frozen=True, slots=True)
 class _NotedEvents:
     """Notes which events would be recorded."""
 
-    def __init__(self, rehearsal: Rehearsal) -> None:
-        self._rehearsal = rehearsal
+    rehearsal: Rehearsal
 
     def record(self, regarding: JsonObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """Keeps it."""
-        self._rehearsal.events.append(f"{event_type} {reason} on {unstructured.describe(regarding)}: {message}")
+        self.rehearsal.events.append(f"{event_type} {reason} on {unstructured.describe(regarding)}: {message}")
 
 
 class _OwnSlot:
@@ -204,13 +223,6 @@ class _OwnSlot:
     def waiting(self) -> AbstractAsyncContextManager[None]:
         """Nothing to lend."""
         return nullcontext()
-
-
-class _OwnLease:
-    """There is nobody else who could have it."""
-
-    def check(self) -> None:
-        """Always fine."""
 
 
 def _as_far_as(desired: JsonObject, observed: JsonObject) -> JsonObject:

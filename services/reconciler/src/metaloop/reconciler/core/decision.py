@@ -6,11 +6,21 @@ from dataclasses import dataclass, field
 from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.children.plan import plan_of
 from metaloop.reconciler.core.hooks.validation import desired_children
-from metaloop.reconciler.core.kinds.registry import variant_of
-from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, RevisionAction
 from metaloop.reconciler.core.parent.finalizer import manages_children
-from metaloop.reconciler.core.rollout.revisions import RevisionAction, Revisions, is_rolling
-from metaloop.reconciler.core.rollout.rollout import DesiredBy, combined_answer, rollout_of, with_condition
+from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions
+from metaloop.reconciler.core.rollout.rollout import DesiredBy, RolloutRules, combined_answer, rollout_of, with_condition
+from metaloop.reconciler.core.variant import Variant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """By which rules a parent's children become what is desired."""
+
+    variant: Variant
+    how: ApplyStrategy
+    history: RevisionHistory | None
+    """None where no child rolls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,22 +34,21 @@ class Decision:
 
 
 def decision_of(
-    observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], *, how: ApplyStrategy
+    observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], rules: Rules
 ) -> Decision:
     """What to do, given what the hook answered for each live revision. Raises InvalidAnswer where an answer doesn't fit its controller."""
     answer = combined_answer(answers)
     if not manages_children(observed, answer):
         return Decision(answer=answer)
-    variant = variant_of(observed.controller.id)
     answered = [
-        DesiredBy(revision=revision, children=desired_children(each, observed, variant=variant))
+        DesiredBy(revision=revision, children=desired_children(each, observed, variant=rules.variant))
         for revision, each in zip(revisions.live, answers, strict=True)
     ]
-    if not is_rolling(observed):
-        return Decision(answer=answer, children=plan_of(observed, children, answered[0].children, how=how))
-    rollout = rollout_of(observed, children, answered, spent=revisions.spent, how=how)
+    if rules.history is None:
+        return Decision(answer=answer, children=plan_of(observed, children, answered[0].children, how=rules.how))
+    rollout = rollout_of(observed, children, answered, RolloutRules(how=rules.how, history=rules.history, spent=revisions.spent))
     return Decision(
         revisions=rollout.revisions,
-        children=plan_of(observed, children, rollout.desired, how=how),
+        children=plan_of(observed, children, rollout.desired, how=rules.how),
         answer=with_condition(answer, rollout.condition),
     )

@@ -1,6 +1,6 @@
 """The values of the pipeline: `Observed`, `Desired`, `Action`, `Plan`, `Outcome`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -43,9 +43,11 @@ class Observed:
     revisions: tuple[JsonObject, ...] = ()
     """Candidates for the ControllerRevisions of the parent."""
     related: Related | None = None
-    """What the watcher selected by the interests that it remembers; None where it remembers none."""
+    """What the watcher selected by the queries that it remembers; None where it remembers none."""
     managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Our entries in the `managedFields` of children that we applied server-side, by their UIDs."""
+    part: str = ""
+    """Which part of the parent's work this is, where its kind divides it; empty for the parent as a whole."""
 
     @property
     def uid(self) -> str:
@@ -72,25 +74,18 @@ class Observed:
         """Whether the parent has our finalizer."""
         return self.controller.finalizer in unstructured.finalizers(self.parent)
 
+    @property
+    def is_finalizing(self) -> bool:
+        """Whether the time to finalize the parent has come."""
+        return self.controller.hooks.finalize is not None and (self.is_deleting or not self.is_selected)
+
     def with_parent(self, parent: JsonObject) -> "Observed":
         """The same around another `parent`; itself where that is the very parent that it has, as it nearly always is."""
         return self if parent is self.parent else replace(self, parent=parent)
 
     def with_selector(self, selector: Selector | None) -> "Observed":
-        """The same with a `selector`: made of its parts, as each sync needs it and `replace` takes twice the time."""
-        if selector is self.selector:
-            return self
-        return Observed(
-            controller=self.controller,
-            info=self.info,
-            parent=self.parent,
-            groups=self.groups,
-            is_selected=self.is_selected,
-            selector=selector,
-            revisions=self.revisions,
-            related=self.related,
-            managed=self.managed,
-        )
+        """The same with a `selector`."""
+        return self if selector is self.selector else replace(self, selector=selector)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +229,20 @@ class Plan:
     def __len__(self) -> int:
         """How many actions there are."""
         return len(self.deletions) + len(self.writes)
+
+
+RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
+"""A write to a ControllerRevision, which is an object like any child."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentEdit:
+    """One write to the parent, or to a subresource of it."""
+
+    name: str
+    make: Callable[[JsonObject], JsonObject | None]
+    """The parent as it is to become, made of the parent as it is; None where it is so already."""
+    subresource: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.children.plan import NO_LONGER_DESIRED
 from metaloop.reconciler.core.model import ChildGroup, DeleteChild, Observed, Plan
-from metaloop.reconciler.core.parent.finalizer import is_finalizing
 from metaloop.reconciler.errors import DeletionHeldBack
 
 EVERYTHING: Final = 1.0
@@ -46,7 +45,7 @@ def unwanted_in(plan: Plan) -> list[DeleteChild]:
 
 def is_guarded(observed: Observed) -> bool:
     """Whether deletions need a second thought at all: nobody confirmed them, and nothing is being finalized."""
-    return not is_finalizing(observed) and not _is_confirmed(observed)
+    return not observed.is_finalizing and not _is_confirmed(observed)
 
 
 def empties(plan: Plan, children: tuple[ChildGroup, ...]) -> bool:

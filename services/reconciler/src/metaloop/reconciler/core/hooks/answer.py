@@ -8,14 +8,14 @@ Rules (those that hold for any hook's body stand in `body`)
     3. A null label or annotation of a decorator's answer takes that one away.
 """
 
+from metaloop.common.api.hook import HookKeys
 from metaloop.common.errors import InvalidAnswer
-from metaloop.common.json import JsonObject, JsonValue, is_object
-from metaloop.reconciler.core.hooks.body import body_of, type_name
-from metaloop.reconciler.core.hooks.keys import COMPOSITE_KEYS, HookKeys
+from metaloop.common.json import JsonObject, JsonValue, is_object, type_name
+from metaloop.reconciler.core.hooks.body import body_of
 from metaloop.reconciler.core.model import Answer, Changes
 
 
-def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys = COMPOSITE_KEYS) -> Answer:
+def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
     """The answer in the `body` of a hook's response. Raises InvalidAnswer that names the field at fault."""
     read = body_of(body, keys=keys.answer_fields, is_strict=is_strict)
     raw = read.fields
@@ -24,8 +24,8 @@ def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys = COMPOSITE_KEYS
         children=_children(raw, keys.children),
         resync_after_seconds=_seconds(raw.get("resyncAfterSeconds")),
         finalized=_flag(raw.get("finalized")),
-        labels=_changes(raw, "labels") if keys.has_changes else {},
-        annotations=_changes(raw, "annotations") if keys.has_changes else {},
+        labels=_changes(raw, "labels") if keys.edits_metadata else {},
+        annotations=_changes(raw, "annotations") if keys.edits_metadata else {},
         unknown_keys=read.unknown_keys,
     )
 

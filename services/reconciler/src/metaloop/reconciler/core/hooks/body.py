@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from metaloop.common.errors import InvalidAnswer
-from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_object, loads
+from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_object, loads, type_name
 
 MAX_NESTING: Final = 128
 """Far more than any kind has, and half of what the JSON writer takes: what is stored comes back inside of a request."""
@@ -108,9 +108,3 @@ def _refuse_repeated(body: bytes, keys: AbstractSet[str]) -> None:
         if key in seen:
             raise InvalidAnswer(key, "appears more than once (read strictly)")
         seen.add(key)
-
-
-def type_name(value: JsonValue) -> str:
-    """How messages name the type of a value."""
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "null")

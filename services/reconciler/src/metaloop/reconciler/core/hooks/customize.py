@@ -45,13 +45,13 @@ def fingerprint_of(observed: Observed) -> str:
     return blake2b(dumps_sorted(shown), digest_size=_FINGERPRINT_BYTES).hexdigest()
 
 
-def interests_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[RelatedQuery, ...]:
+def queries_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[RelatedQuery, ...]:
     """What the answer in the `body` of a customize hook's response asks to follow. Raises InvalidAnswer that names the field at fault."""
     raw = body_of(body, keys=KEYS, is_strict=is_strict).fields
     try:
         rules = fields.objects_at(raw, "relatedResources", "")
         home = bound_to(observed, version)
-        return tuple([_interest(rule, f"relatedResources[{index}]", home=home, is_strict=is_strict) for index, rule in enumerate(rules)])
+        return tuple([_query(rule, f"relatedResources[{index}]", home=home, is_strict=is_strict) for index, rule in enumerate(rules)])
     except InvalidSpec as error:
         raise InvalidAnswer(error.field.removeprefix("."), str(error).removeprefix(f"{error.field}: ")) from error
 
@@ -75,21 +75,21 @@ def known_in(related: Related) -> list[ResourceInfo]:
     return [*(group.info for group in related.groups), *related.waiting]
 
 
-def refuse_out_of_reach(interests: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:
+def refuse_out_of_reach(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:
     """Raises InvalidAnswer for a rule that makes no sense of its resource's scope; `bound_to` is the only namespace that may be named, if any."""
     namespaced = {info.id: info.namespaced for info in infos}
-    for index, interest in enumerate(interests):
-        field, is_namespaced = f"relatedResources[{index}]", namespaced.get(interest.resource)
-        match interest.where:
+    for index, query in enumerate(queries):
+        field, is_namespaced = f"relatedResources[{index}]", namespaced.get(query.resource)
+        match query.where:
             case InNamespacesWith() if is_namespaced is False:
-                raise InvalidAnswer(f"{field}.namespaceSelector", f"{interest.resource} is cluster-scoped, and in no namespace")
+                raise InvalidAnswer(f"{field}.namespaceSelector", f"{query.resource} is cluster-scoped, and in no namespace")
             case InNamespace(namespace) if is_namespaced and bound_to and namespace != bound_to:
                 raise InvalidAnswer(f"{field}.namespace", f"must be {bound_to}: {_ONLY_IN_V2}")
             case _:
                 pass
 
 
-def _interest(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> RelatedQuery:
+def _query(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> RelatedQuery:
     if is_strict and (unknown := sorted(rule.keys() - _RULE_KEYS)):
         raise InvalidSpec(f"{field}.{unknown[0]}", f"is no field of a rule, which has {', '.join(sorted(_RULE_KEYS))} (read strictly)")
     names = frozenset(fields.texts_at(rule, "names", field))

@@ -8,45 +8,31 @@ Rules
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from orjson import Fragment
-
-from metaloop.common.api.hook import HookVersion
+from metaloop.common.api.hook import Hook, HookKeys, HookVersion
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import ObservedGroup
-from metaloop.reconciler.core.hooks.keys import COMPOSITE_KEYS, HookKeys
 from metaloop.reconciler.core.model import ChildGroup, Observed, Shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """How a hook is asked: in which wire version, in its variant's words, with the controller's own JSON; and whether to finalize."""
-
-    controller: Fragment
-    version: HookVersion = "v1"
-    keys: HookKeys = COMPOSITE_KEYS
-    finalizing: bool = False
-
-
-def sync_request(observed: Observed, shown: Shown, *, asked: Asked) -> bytes:
-    """The body of a sync or finalize hook's request."""
+def sync_request(observed: Observed, shown: Shown, *, hook: Hook, keys: HookKeys) -> bytes:
+    """The body of a sync or finalize hook's request, in the hook's wire version and its kind's words."""
     return dumps(
         {
-            "controller": asked.controller,
-            asked.keys.parent: observed.parent,
-            asked.keys.children: object_maps(shown.children, version=asked.version, parent_namespace=observed.namespace),
-            "related": object_maps(shown.related, version=asked.version, parent_namespace=observed.namespace),
-            "finalizing": asked.finalizing,
+            "controller": observed.controller.shown,
+            keys.parent: observed.parent,
+            keys.children: object_maps(shown.children, version=hook.version, parent_namespace=observed.namespace),
+            "related": object_maps(shown.related, version=hook.version, parent_namespace=observed.namespace),
+            "finalizing": hook.name == "finalize",
         }
     )
 
 
-def customize_request(observed: Observed, *, controller: Fragment) -> bytes:
-    """The body of a customize hook's request, the same for each variant."""
-    return dumps({"controller": controller, "parent": observed.parent})
+def customize_request(observed: Observed) -> bytes:
+    """The body of a customize hook's request, the same for each kind."""
+    return dumps({"controller": observed.controller.shown, "parent": observed.parent})
 
 
 def object_maps(

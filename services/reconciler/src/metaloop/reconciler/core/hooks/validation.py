@@ -13,8 +13,8 @@ from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.kinds.variant import Variant
 from metaloop.reconciler.core.model import Answer, ChildGroup, DesiredChild, Observed
+from metaloop.reconciler.core.variant import Variant
 
 
 def desired_children(answer: Answer, observed: Observed, *, variant: Variant) -> tuple[DesiredChild, ...]:

@@ -1,16 +1,21 @@
 """CompositeController: a parent of a kind of its own, children by its selector, a status that says for which generation it is true."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
-from metaloop.common.api.composite import GENERATED_LABEL, CompositeController, child_selector
+from metaloop.common.api.composite import GENERATED_LABEL, KEYS, CompositeController, child_selector
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import Selector
 from metaloop.reconciler.core.children.claim import claims_of
-from metaloop.reconciler.core.hooks.keys import COMPOSITE_KEYS
-from metaloop.reconciler.core.kinds.variant import Variant
 from metaloop.reconciler.core.model import Answer, Observed
 from metaloop.reconciler.core.parent.edits import next_status
+from metaloop.reconciler.core.parent.finalizer import reaches_children
+from metaloop.reconciler.core.pipeline import sync
+from metaloop.reconciler.core.rollout.field_paths import paths
+from metaloop.reconciler.core.rollout.revisions import RevisionHistory
+from metaloop.reconciler.core.variant import Variant
 
 
 def _is_selected(observed: Observed) -> bool:
@@ -19,6 +24,20 @@ def _is_selected(observed: Observed) -> bool:
 
 def _selector(observed: Observed) -> Selector:
     return child_selector(_controller(observed), observed.parent)
+
+
+def _history(observed: Observed) -> RevisionHistory | None:
+    if not any(group.rolls for group in observed.groups) or not reaches_children(observed):
+        return None
+    controller = _controller(observed)
+    return RevisionHistory(field_paths=paths(controller.revision_field_paths), labels=_revision_labels(controller, observed.parent))
+
+
+def _revision_labels(controller: CompositeController, parent: JsonObject) -> Mapping[str, str]:
+    if controller.generate_selector:
+        return {GENERATED_LABEL: unstructured.uid(parent)}
+    template = unstructured.child_object(unstructured.child_object(parent, "spec"), "template")
+    return unstructured.labels(template)
 
 
 def _marked(child: JsonObject, observed: Observed) -> JsonObject:
@@ -43,11 +62,15 @@ def _controller(observed: Observed) -> CompositeController:
 
 
 COMPOSITE: Final = Variant(
-    keys=COMPOSITE_KEYS,
+    keys=KEYS,
+    owns_status=True,
     is_selected=_is_selected,
     selector=_selector,
     claims=claims_of,
+    history=_history,
     marked=_marked,
     status=_status,
     changed=_changed,
 )
+
+SYNC: Final = partial(sync, variant=COMPOSITE)

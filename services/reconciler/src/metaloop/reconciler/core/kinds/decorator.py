@@ -5,17 +5,18 @@ parent may be a parent of, tell theirs apart by it. Nothing is adopted and nothi
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from metaloop.common.api.decorator import DECORATOR_ANNOTATION
+from metaloop.common.api.decorator import DECORATOR_ANNOTATION, KEYS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.children.claim import Claims, holding
-from metaloop.reconciler.core.hooks.keys import DECORATOR_KEYS
-from metaloop.reconciler.core.kinds.variant import Variant
 from metaloop.reconciler.core.model import Answer, Changes, ChildGroup, Observed
+from metaloop.reconciler.core.pipeline import sync
+from metaloop.reconciler.core.variant import Variant
 
 
 def _is_selected(observed: Observed) -> bool:
@@ -26,6 +27,10 @@ def _is_selected(observed: Observed) -> bool:
 
 def _no_selector(_: Observed) -> None:
     """Attachments have whatever labels they want."""
+
+
+def _no_history(_: Observed) -> None:
+    """Attachments never roll: their methods act as the plain ones."""
 
 
 def claims_of(observed: Observed) -> Claims:
@@ -76,11 +81,15 @@ def _wanted(changes: Changes) -> Mapping[str, str]:
 
 
 DECORATOR: Final = Variant(
-    keys=DECORATOR_KEYS,
+    keys=KEYS,
+    owns_status=False,
     is_selected=_is_selected,
     selector=_no_selector,
     claims=claims_of,
+    history=_no_history,
     marked=_marked,
     status=_status,
     changed=_changed,
 )
+
+SYNC: Final = partial(sync, variant=DECORATOR)

@@ -1,21 +1,18 @@
-"""Which kinds of controllers are served."""
+"""Which kinds of controllers are synced, and how: the only module that names them all."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, TypeAlias
 
 from metaloop.common.api import composite, decorator
-from metaloop.common.errors import InvalidSpec
-from metaloop.common.job import ControllerId
-from metaloop.reconciler.core.kinds.composite import COMPOSITE
-from metaloop.reconciler.core.kinds.decorator import DECORATOR
-from metaloop.reconciler.core.kinds.variant import Variant
+from metaloop.reconciler.core.kinds.composite import SYNC as COMPOSITE_SYNC
+from metaloop.reconciler.core.kinds.decorator import SYNC as DECORATOR_SYNC
+from metaloop.reconciler.core.model import Observed
+from metaloop.reconciler.core.steps import Steps
 
-VARIANTS: Final[Mapping[str, Variant]] = {composite.KIND: COMPOSITE, decorator.KIND: DECORATOR}
+Sync: TypeAlias = Callable[[Observed, datetime], Steps[None]]
+"""From what was observed of one parent, and the present time, to what is to be done, step by step."""
+Syncs: TypeAlias = Mapping[str, Sync]
+"""By the name of the controller's kind."""
 
-
-def variant_of(controller: ControllerId) -> Variant:
-    """How a controller is served. Raises InvalidSpec for a kind that nobody serves."""
-    variant = VARIANTS.get(controller.kind)
-    if variant is None:
-        raise InvalidSpec("kind", f"{controller.kind} is no kind of controller")
-    return variant
+SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC}

@@ -1,23 +1,11 @@
 """What an answer makes of the parent itself, in the order in which it is written: the status, then its metadata and our finalizer in one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.equality import same
-from metaloop.reconciler.core.kinds.variant import Variant
-from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.model import Answer, Observed, ParentEdit
 from metaloop.reconciler.core.parent.finalizer import is_finalized, is_vanishing, without_finalizer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParentEdit:
-    """One write to the parent: `make` is asked what it is to become, of what it is; None is that it is so already."""
-
-    name: str
-    make: Callable[[JsonObject], JsonObject | None]
-    subresource: str = ""
+from metaloop.reconciler.core.variant import Variant
 
 
 def edits_of(observed: Observed, answer: Answer, *, variant: Variant, may_leave: bool) -> tuple[ParentEdit, ...]:

@@ -33,7 +33,7 @@ def is_ours(observed: Observed) -> bool:
     return observed.is_selected or observed.has_finalizer
 
 
-def with_finalizer(parent: JsonObject, controller: Controller, *, is_selected: bool) -> JsonObject | None:
+def with_finalizer(parent: JsonObject, *, controller: Controller, is_selected: bool) -> JsonObject | None:
     """`parent` with our finalizer, or without it, as it has to be before anything else; None where it is as it has to be."""
     has_ours = controller.finalizer in unstructured.finalizers(parent)
     if controller.hooks.finalize is None:
@@ -49,15 +49,10 @@ def without_finalizer(parent: JsonObject, controller: Controller) -> JsonObject 
     return _with_finalizers(parent, rest) if len(rest) < len(unstructured.finalizers(parent)) else None
 
 
-def is_finalizing(observed: Observed) -> bool:
-    """Whether the time to finalize the parent has come."""
-    return observed.controller.hooks.finalize is not None and (observed.is_deleting or not observed.is_selected)
-
-
 def hook_to_ask(observed: Observed) -> Hook:
     """The hook that says what is desired now. Raises InvalidSpec where there is none."""
     hooks = observed.controller.hooks
-    if is_finalizing(observed) and hooks.finalize is not None and hooks.finalize.webhook is not None:
+    if observed.is_finalizing and hooks.finalize is not None and hooks.finalize.webhook is not None:
         return hooks.finalize
     if hooks.sync is None or hooks.sync.webhook is None:
         raise InvalidSpec("spec.hooks.sync.webhook", "is missing: there is no hook to ask")
@@ -66,7 +61,7 @@ def hook_to_ask(observed: Observed) -> Hook:
 
 def is_finalized(observed: Observed, answer: Answer) -> bool:
     """Whether the hook is done with the parent, and our finalizer with it."""
-    return answer.finalized and observed.has_finalizer and is_finalizing(observed)
+    return answer.finalized and observed.has_finalizer and observed.is_finalizing
 
 
 def reaches_children(observed: Observed) -> bool:

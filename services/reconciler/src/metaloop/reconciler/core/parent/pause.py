@@ -6,7 +6,6 @@ Only a composite's status is ours to say anything in. The condition goes as any 
 from typing import Final
 
 from metaloop.common.api import PAUSED_ANNOTATION
-from metaloop.common.api.composite import KIND
 from metaloop.common.api.instructions import is_paused
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
@@ -21,9 +20,9 @@ def is_at_rest(observed: Observed) -> bool:
     return is_paused(observed.parent) or is_paused(observed.controller.raw)
 
 
-def has_room_for_it(observed: Observed) -> bool:
-    """Whether the status is ours to say it in, and may have conditions."""
-    if observed.controller.id.kind != KIND or not observed.info.has_status:
+def has_room_for_conditions(observed: Observed) -> bool:
+    """Whether the parent has a status that may have conditions."""
+    if not observed.info.has_status:
         return False
     return isinstance(unstructured.child_object(observed.parent, "status").get("conditions", []), list)
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.json import JsonObject, JsonValue, is_object, type_name
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.hooks.body import type_name
 
 Path: TypeAlias = tuple[str, ...]
 """Where a field is: the keys that lead to it."""

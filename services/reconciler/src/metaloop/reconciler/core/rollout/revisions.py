@@ -15,9 +15,8 @@ Rules
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from metaloop.common.api.composite import GENERATED_LABEL, CompositeController
 from metaloop.common.api.revision import (
     REVISIONS,
     ClaimedChild,
@@ -36,16 +35,13 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.apply.go_json import go_json
-from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, UpdateChild
-from metaloop.reconciler.core.parent.finalizer import reaches_children
+from metaloop.reconciler.core.model import ChildGroup, Observed
 from metaloop.reconciler.core.rollout.field_paths import Path, dead_end, patch_in, paths, shared, with_patch, with_present
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
 """Which fields a revision is about, as the controller's `fieldPaths` were when it was made: a JSON list."""
 
 _LONGEST_PREFIX: Final = 212
-RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
-"""A write to a revision, which is an object like any child."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +72,14 @@ class Revisions:
         return (self.latest, *self.older)
 
 
-def is_rolling(observed: Observed) -> bool:
-    """Whether the parent has children that we are to roll from revision to revision: a decorator's attachments never do."""
-    is_declared = isinstance(observed.controller, CompositeController) and any(group.rolls for group in observed.groups)
-    return is_declared and reaches_children(observed)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionHistory:
+    """How the revisions of a parent are kept, where its children roll."""
+
+    field_paths: tuple[Path, ...]
+    """The fields of the parent that its revisions record."""
+    labels: Mapping[str, str]
+    """The labels of a new revision, where the parent's selector matches them."""
 
 
 def only_present(observed: Observed) -> Revisions:
@@ -93,17 +93,17 @@ def as_owner_of_revisions(observed: Observed) -> Observed:
     return replace(observed, groups=(ChildGroup(info=REVISIONS, method="OnDelete", objects=observed.revisions),), selector=selector)
 
 
-def revisions_of(observed: Observed, stored: Sequence[JsonObject]) -> Revisions:
+def revisions_of(observed: Observed, stored: Sequence[JsonObject], *, history: RevisionHistory) -> Revisions:
     """The revisions of a parent, given those `stored` ones that are its own. Raises InvalidSpec where a field path can't lead to a field of it."""
-    _refuse_dead_ends(observed)
-    patch = patch_in(observed.parent, _paths_of(observed))
+    _refuse_dead_ends(observed, history.field_paths)
+    patch = patch_in(observed.parent, history.field_paths)
     newest_first = sorted(stored, key=unstructured.name)
     newest_first.sort(key=lambda obj: unstructured.text(unstructured.metadata(obj), "creationTimestamp"), reverse=True)
     matching = _matching(observed, patch, newest_first)
     taken: set[ClaimedChild] = set()
     latest = _latest(observed, patch, matching=matching, taken=taken)
     others = [obj for obj in newest_first if obj not in matching]
-    older = [_older(observed, obj, taken=taken) for obj in others]
+    older = [_older(observed, obj, history=history, taken=taken) for obj in others]
     return Revisions(
         latest=latest,
         older=tuple([revision for revision in older if revision.claims]),
@@ -127,11 +127,11 @@ def _latest(observed: Observed, patch: JsonObject, *, matching: Sequence[JsonObj
     return Revision(name=name, patch=patch, parent=observed.parent, claims=claims, stored=stored)
 
 
-def _older(observed: Observed, stored: JsonObject, *, taken: set[ClaimedChild]) -> Revision:
+def _older(observed: Observed, stored: JsonObject, *, history: RevisionHistory, taken: set[ClaimedChild]) -> Revision:
     return Revision(
         name=unstructured.name(stored),
         patch=patch_of(stored),
-        parent=_parent_of(observed, stored),
+        parent=_parent_of(observed, stored, history.field_paths),
         claims=_rolling_claims(observed, [stored], taken=taken),
         stored=stored,
     )
@@ -155,7 +155,7 @@ def revision_name(parents: ResourceInfo, uid: str, patch: JsonObject) -> str:
     return f"{parents.resource}.{parents.group or 'core'}"[:_LONGEST_PREFIX] + f"-{digest}"
 
 
-def new_revision(observed: Observed, revision: Revision, claims: Iterable[ClaimedChild]) -> JsonObject:
+def new_revision(observed: Observed, revision: Revision, claims: Iterable[ClaimedChild], *, history: RevisionHistory) -> JsonObject:
     """The ControllerRevision to create for a revision that is not stored yet."""
     return {
         "apiVersion": REVISIONS.api_version,
@@ -163,8 +163,8 @@ def new_revision(observed: Observed, revision: Revision, claims: Iterable[Claime
         "metadata": {
             "name": revision.name,
             "namespace": revision_namespace(observed.namespace),
-            "labels": _labels(observed),
-            "annotations": {FIELDS_ANNOTATION: dumps([".".join(path) for path in _paths_of(observed)]).decode()},
+            "labels": _labels(observed, history),
+            "annotations": {FIELDS_ANNOTATION: dumps([".".join(path) for path in history.field_paths]).decode()},
             "ownerReferences": [reference_to(observed.parent)],
         },
         "parentPatch": revision.patch,
@@ -172,15 +172,10 @@ def new_revision(observed: Observed, revision: Revision, claims: Iterable[Claime
     }
 
 
-def _labels(observed: Observed) -> JsonObject:
-    """Labels that satisfy the parent's selector, or the revision would be released again: its template's where those do."""
+def _labels(observed: Observed, history: RevisionHistory) -> JsonObject:
+    """Labels that satisfy the parent's selector, or the revision would be released again."""
     selector = observed.selector or EVERYTHING
-    spec = unstructured.child_object(observed.parent, "spec")
-    template = unstructured.labels(unstructured.child_object(spec, "template"))
-    is_generated = isinstance(observed.controller, CompositeController) and observed.controller.generate_selector
-    labels: Mapping[str, str] = {GENERATED_LABEL: observed.uid} if is_generated else template
-    if not selector.matches(labels):
-        labels = _labels_matching(selector)
+    labels = history.labels if selector.matches(history.labels) else _labels_matching(selector)
     return {**labels, **kind_labels(observed.info.id)}
 
 
@@ -208,25 +203,21 @@ def _value_for(requirements: Sequence[Requirement]) -> str | None:
 # -- fields --------------------------------------------------------------------------------------------------------------------------
 
 
-def _paths_of(observed: Observed) -> tuple[Path, ...]:
-    return paths(observed.controller.revision_field_paths) if isinstance(observed.controller, CompositeController) else ()
-
-
-def _refuse_dead_ends(observed: Observed) -> None:
+def _refuse_dead_ends(observed: Observed, field_paths: Sequence[Path]) -> None:
     """A path through a list, taken for a field that is missing, would have all children updated at once."""
-    for index, path in enumerate(_paths_of(observed)):
+    for index, path in enumerate(field_paths):
         obstacle = dead_end(observed.parent, path)
         if obstacle:
             field = f"spec.parentResource.revisionHistory.fieldPaths[{index}]"
             raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects alone, and in this parent {obstacle}")
 
 
-def _parent_of(observed: Observed, stored: JsonObject) -> JsonObject:
+def _parent_of(observed: Observed, stored: JsonObject, field_paths: Sequence[Path]) -> JsonObject:
     """What the parent was in a stored revision: its fields of that time, the rest as it is now."""
     recorded = _recorded_paths(stored)
     if recorded:
-        return with_patch(observed.parent, patch_of(stored), shared(_paths_of(observed), recorded))
-    return with_present(observed.parent, patch_of(stored), _paths_of(observed))
+        return with_patch(observed.parent, patch_of(stored), shared(field_paths, recorded))
+    return with_present(observed.parent, patch_of(stored), field_paths)
 
 
 def _recorded_paths(stored: JsonObject) -> tuple[Path, ...]:

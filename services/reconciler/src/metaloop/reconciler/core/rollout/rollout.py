@@ -27,9 +27,9 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.children.changes import ApplyStrategy
-from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, UpdateChild
+from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, RevisionAction, UpdateChild
 from metaloop.reconciler.core.rollout.readiness import problem_of
-from metaloop.reconciler.core.rollout.revisions import Revision, RevisionAction, new_revision
+from metaloop.reconciler.core.rollout.revisions import Revision, RevisionHistory, new_revision
 
 Identity: TypeAlias = tuple[ResourceId, str, str]
 """A child: its resource, namespace and name."""
@@ -57,12 +57,20 @@ class Rollout:
     condition: JsonObject
 
 
-def rollout_of(
-    observed: Observed, children: Sequence[ChildGroup], answered: Sequence[DesiredBy], *, spent: Sequence[JsonObject], how: ApplyStrategy
-) -> Rollout:
-    """The next step towards the latest of the revisions, whose `answered` stand first; `spent` revisions are removed by the way."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutRules:
+    """By which rules a parent's children roll."""
+
+    how: ApplyStrategy
+    history: RevisionHistory
+    spent: Sequence[JsonObject] = ()
+    """Stored revisions that no child follows: they are removed by the way."""
+
+
+def rollout_of(observed: Observed, children: Sequence[ChildGroup], answered: Sequence[DesiredBy], rules: RolloutRules) -> Rollout:
+    """The next step towards the latest revision, which stands first in `answered`."""
     latest = answered[0].revision
-    world = _World.of(observed, children, how=how)
+    world = _World.of(observed, children, how=rules.how)
     former = [_Former(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in answered[1:]]
     rolling = [world.placed(child, latest, former) for child in answered[0].children if child.rolls]
     next_one, condition = world.next_step(rolling, latest)
@@ -70,7 +78,7 @@ def rollout_of(
     by_child = {_identity(child.latest): child.desired for child in after}
     return Rollout(
         desired=tuple([by_child.get(_identity(child), child) for child in answered[0].children]),
-        revisions=tuple(_writes(observed, [each.revision for each in answered], after, spent=spent)),
+        revisions=tuple(_writes(observed, [each.revision for each in answered], after, rules)),
         condition=condition,
     )
 
@@ -182,28 +190,30 @@ def _identity(child: DesiredChild) -> Identity:
 # -- what is written of it -----------------------------------------------------------------------------------------------------------
 
 
-def _writes(
-    observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], *, spent: Sequence[JsonObject]
-) -> Iterator[RevisionAction]:
+def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], rules: RolloutRules) -> Iterator[RevisionAction]:
     followers: dict[str, set[ClaimedChild]] = {revision.name: set() for revision in live}
     for child in rolling:
         if child.follows is not None:
             followers[child.follows.name].add(child.key)
     latest, *older = live
     for revision in (latest, *(each for each in older if followers[each.name])):
-        write = _write(observed, revision, followers[revision.name])
+        write = _write(observed, revision, followers[revision.name], history=rules.history)
         if write is not None:
             yield write
     left = [each.stored for each in older if not followers[each.name] and each.stored is not None]
-    for stored in (*left, *spent):
+    for stored in (*left, *rules.spent):
         if not unstructured.is_deleting(stored):
             yield DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
 
 
-def _write(observed: Observed, revision: Revision, followers: Iterable[ClaimedChild]) -> CreateChild | UpdateChild | None:
+def _write(
+    observed: Observed, revision: Revision, followers: Iterable[ClaimedChild], *, history: RevisionHistory
+) -> CreateChild | UpdateChild | None:
     claims = frozenset(followers)
     if revision.stored is None:
-        return CreateChild(info=REVISIONS, obj=new_revision(observed, revision, claims), reason="the parent has a new revision")
+        return CreateChild(
+            info=REVISIONS, obj=new_revision(observed, revision, claims, history=history), reason="the parent has a new revision"
+        )
     if claimed_by(revision.stored) == claims and same(patch_of(revision.stored), revision.patch):
         return None
     changed: JsonObject = {**revision.stored, "parentPatch": revision.patch, "children": children_field(claims)}
