@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from driving import target
+from in_process import target
 
 from metaloop.common.hooks.call import PARENT_HEADER, PATH, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_from_wire
 from metaloop.common.json import JsonObject
@@ -35,7 +35,7 @@ class GatewayProcess:
             PATH, content=body, headers={TARGET_HEADER: target(raw), PARENT_HEADER: "parent-1", **self.headers, **headers}
         )
 
-    async def ask(self, webhook: JsonObject | str) -> Verdict:
+    async def call(self, webhook: JsonObject | str) -> Verdict:
         """The verdict on one call."""
         response = await self.post(webhook)
         assert response.status_code == 200, response.text
@@ -56,7 +56,7 @@ class GatewayProcess:
 async def gateway_process(
     port: int = 0, *, tls: httpx.AsyncClient | None = None, run_by: Sequence[str] = (), address: str = "localhost", **settings: str
 ) -> AsyncIterator[GatewayProcess]:
-    """A gateway process with these settings, until the scope ends; `run_by` is a command that runs it, `address` where it is reached."""
+    """A gateway process with these settings, until the scope ends. `run_by` is a command that runs it, `address` where it is reached."""
     port = port or free_port()
     environment = {"KUBECONFIG": "/nowhere", "METALOOP_PORT": str(port)} | {
         f"METALOOP_{name.upper()}": value for name, value in settings.items()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from driving import asking
-from webserver import Line, Request, response, serving
+from in_process import running_gateway
+from webserver import Request, ServerConnection, response, serving
 
 from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected
@@ -50,17 +50,17 @@ def serving_one_at_a_time() -> Iterator[str]:
 async def test_every_call_to_a_server_that_handles_one_at_a_time_is_answered():
     """Its backlog holds five connections, and the kernel drops those beyond silently."""
     with serving_one_at_a_time() as url:
-        async with asking() as gateway:
+        async with running_gateway() as gateway:
             for _ in range(2):
-                verdicts = await asyncio.gather(*(gateway.ask(url) for _ in range(CALLS)))
+                verdicts = await asyncio.gather(*(gateway.call(url) for _ in range(CALLS)))
                 assert verdicts == [OK] * CALLS
 
 
 async def test_endpoint_that_accepts_no_call_at_all_has_the_whole_timeout():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listening, socket.create_connection(listening.getsockname()):
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        async with asking(breaker_threshold=1000) as gateway:
-            verdicts = await asyncio.gather(*(gateway.ask({"url": url, "timeout": "1500ms"}) for _ in range(20)))
+        async with running_gateway(breaker_threshold=1000) as gateway:
+            verdicts = await asyncio.gather(*(gateway.call({"url": url, "timeout": "1500ms"}) for _ in range(20)))
 
     assert [verdict.fault for verdict in verdicts if isinstance(verdict, Rejected)] == [Fault.TIMED_OUT] * 20
 
@@ -69,17 +69,17 @@ async def test_slow_calls_that_are_accepted_are_not_limited():
     arrived = 0
     all_arrived = asyncio.Event()
 
-    async def slow(_: Request, line: Line) -> None:
+    async def slow(_: Request, connection: ServerConnection) -> None:
         nonlocal arrived
         arrived += 1
         if arrived == CALLS:
             all_arrived.set()
         await all_arrived.wait()
         await asyncio.sleep(CHECK_AFTER_SECONDS)
-        await line.send(response())
+        await connection.send(response())
 
-    async with serving(slow) as hook, asking() as gateway:
-        verdicts = await asyncio.gather(*(gateway.ask(hook.url()) for _ in range(CALLS)))
+    async with serving(slow) as hook, running_gateway() as gateway:
+        verdicts = await asyncio.gather(*(gateway.call(hook.url()) for _ in range(CALLS)))
 
     assert verdicts == [OK] * CALLS
     assert arrived == CALLS
@@ -102,8 +102,8 @@ async def test_slow_server_with_a_full_backlog_gets_the_whole_burst_at_once():
 
     with socket.create_server(("127.0.0.1", 0), backlog=20) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        async with asking() as gateway:
-            asked = asyncio.gather(*(gateway.ask({"url": url, "timeout": "30s"}) for _ in range(CALLS)))
+        async with running_gateway() as gateway:
+            asked = asyncio.gather(*(gateway.call({"url": url, "timeout": "30s"}) for _ in range(CALLS)))
             await asyncio.sleep(CHECK_AFTER_SECONDS / 2)
             async with await asyncio.start_server(late, sock=listening, backlog=20):
                 verdicts = await asked

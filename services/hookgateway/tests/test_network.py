@@ -1,4 +1,4 @@
-"""The gateway on a network of two machines: one that vanishes without a goodbye, and a name that moves from one address to another."""
+"""The gateway on a network of two machines: one that vanishes, and a name that moves to another address."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from driving import target
+from in_process import target
 from process import gateway_process
-from webserver import Line, Request, never_answers, response, serving
+from webserver import Request, ServerConnection, never_answers, response, serving
 
 from metaloop.common.hooks.call import PATH, TARGET_HEADER, Accepted
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 HERE, ALSO_HERE, THERE = "10.213.77.1", "10.213.77.3", "10.213.77.2"
 NAMESPACE, OUR_END, THEIR_END = "metaloop-away", "metaloop-here", "metaloop-there"
 HOSTS = Path("/etc/netns") / NAMESPACE / "hosts"
-"""What the other machine finds in its /etc/hosts."""
+"""The /etc/hosts of the other machine."""
 
 
 def run(command: str) -> None:
@@ -31,7 +31,7 @@ def run(command: str) -> None:
 
 @pytest.fixture
 def there() -> Iterator[Sequence[str]]:
-    """What runs a command on another machine, one cable away."""
+    """The prefix of a command that runs on another machine of the same network."""
     with ExitStack() as undo:
         undo.callback(shutil.rmtree, HOSTS.parent)
         HOSTS.parent.mkdir(parents=True)
@@ -51,12 +51,12 @@ def there() -> Iterator[Sequence[str]]:
         yield ("ip", "netns", "exec", NAMESPACE)
 
 
-async def test_call_of_a_machine_that_vanished_ends_before_its_lease_does(there: Sequence[str]):
+async def test_call_of_a_vanished_machine_ends_before_its_lease(there: Sequence[str]):
     async with serving(never_answers) as hook, gateway_process(host=HERE) as gateway:
         header = f"{TARGET_HEADER}: {target({'url': hook.url(), 'timeout': '60s'})}"
         url = f"http://{HERE}:{gateway.client.base_url.port}{PATH}"
         caller = await asyncio.create_subprocess_exec(*there, "curl", "--silent", "--header", header, "--data", "{}", url)
-        await hook.until(lambda it: it.in_work == 1)
+        await hook.until(lambda it: it.in_flight == 1)
 
         run(f"ip -n {NAMESPACE} link set {THEIR_END} down")
 
@@ -67,11 +67,11 @@ async def test_call_of_a_machine_that_vanished_ends_before_its_lease_does(there:
 
 
 async def test_name_that_moves_is_followed(there: Sequence[str]):
-    """As the name of a Service does that is deleted and made anew: connections that are open go on, and new ones go where it is now."""
+    """As the name of a Service that is deleted and created again. New connections go to its new address."""
 
-    async def says_where_it_is_and_closes(_: Request, line: Line) -> None:
-        await line.send(response(200, line.writer.get_extra_info("sockname")[0].encode(), connection="close"))
-        line.hang_up()
+    async def says_where_it_is_and_closes(_: Request, connection: ServerConnection) -> None:
+        await connection.send(response(200, connection.writer.get_extra_info("sockname")[0].encode(), connection="close"))
+        connection.close()
 
     async with (
         serving(says_where_it_is_and_closes, host="0.0.0.0") as hook,
@@ -79,10 +79,10 @@ async def test_name_that_moves_is_followed(there: Sequence[str]):
     ):
         url = f"http://hooks.prod:{hook.port}/"
         HOSTS.write_text(f"{HERE} hooks.prod\n")
-        assert await gateway.ask(url) == Accepted(body=HERE.encode())
+        assert await gateway.call(url) == Accepted(body=HERE.encode())
 
         HOSTS.write_text(f"{ALSO_HERE} hooks.prod\n")
 
         async with asyncio.timeout(5):
-            while await gateway.ask(url) != Accepted(body=ALSO_HERE.encode()):
+            while await gateway.call(url) != Accepted(body=ALSO_HERE.encode()):
                 pass

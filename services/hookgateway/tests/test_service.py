@@ -1,4 +1,4 @@
-"""The gateway as a whole: a process that is called over HTTP, and ends when it is told to."""
+"""The gateway as a process that is called over HTTP and stopped by a signal."""
 
 import asyncio
 import ssl
@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from process import gateway_process
-from webserver import Line, Request, answers, never_answers, response, serving
+from webserver import Request, ServerConnection, answers, never_answers, response, serving
 
 from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import PATH, TARGET_HEADER, VERDICT_HEADER, Accepted, Rejected
@@ -26,7 +26,7 @@ async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict():
     assert hook.requests[0].body == b'{"parent": {}}'
 
 
-async def test_what_the_reconciler_gets_wrong_is_answered_by_status():
+async def test_malformed_call_is_answered_by_an_http_status():
     async with gateway_process(gateway_token="letmein", max_request_bytes="100") as gateway:
         wrong = [
             await gateway.post("http://hooks/"),
@@ -41,33 +41,33 @@ async def test_what_the_reconciler_gets_wrong_is_answered_by_status():
     assert by_method.status_code == 405
 
 
-async def test_what_the_controllers_author_gets_wrong_is_rejected():
+async def test_spec_that_can_not_be_called_is_rejected():
     async with gateway_process() as gateway:
-        verdict = await gateway.ask("file:///etc/passwd")
+        verdict = await gateway.call("file:///etc/passwd")
 
     assert verdict == Rejected(fault=Fault.ENDPOINT_INVALID, message="hooks.sync: webhook.url: must be an http or https URL, not file")
 
 
-async def test_reconcilers_that_show_the_token_are_served():
+async def test_reconcilers_with_the_token_are_served():
     async with serving(answers(200)) as hook, gateway_process(gateway_token="letmein") as gateway:
         gateway.headers["Authorization"] = "Bearer letmein"
 
-        assert await gateway.ask(hook.url()) == OK
+        assert await gateway.call(hook.url()) == OK
     assert "authorization" not in hook.requests[0].headers
 
 
-async def test_target_may_be_as_long_as_its_inline_certificates_make_it():
+async def test_target_may_hold_long_inline_certificates():
     bundle = Authority("ours").certificate_pem.decode() * 150
     async with serving(answers(200)) as hook, gateway_process() as gateway:
         assert len(bundle) > 64 * 1024
-        assert await gateway.ask({"url": hook.url(), "caBundle": {"inline": bundle}}) == OK
+        assert await gateway.call({"url": hook.url(), "caBundle": {"inline": bundle}}) == OK
 
 
-async def test_call_ends_at_once_when_its_caller_goes_away():
-    """A reconciler that was killed loses its lease, and the next one may call the same hook: never two calls for one parent."""
+async def test_call_ends_at_once_when_its_caller_disconnects():
+    """A killed reconciler loses its lease, and the next one may call the same hook: never two calls for one parent."""
     async with serving(never_answers) as hook, gateway_process() as gateway:
         caller = asyncio.create_task(gateway.post(hook.url()))
-        await hook.until(lambda it: it.in_work == 1)
+        await hook.until(lambda it: it.in_flight == 1)
 
         caller.cancel()
 
@@ -75,27 +75,27 @@ async def test_call_ends_at_once_when_its_caller_goes_away():
             await hook.until(lambda it: it.open_connections == 0)
 
 
-async def test_caller_that_goes_away_while_still_sending_leaves_nothing_behind():
+async def test_caller_that_disconnects_while_sending_leaves_nothing_behind():
     async with serving(answers(200)) as hook, gateway_process() as gateway:
         _, writer = await asyncio.open_connection("localhost", gateway.client.base_url.port)
         writer.write(b"POST /v1/call HTTP/1.1\r\nHost: gateway\r\nContent-Length: 1000\r\n\r\nhalf")
         await writer.drain()
         writer.close()
 
-        assert await gateway.ask(hook.url()) == OK
+        assert await gateway.call(hook.url()) == OK
         assert await gateway.stopped() == 0
 
 
-async def test_calls_in_flight_are_finished_before_the_end_and_new_ones_refused():
+async def test_draining_finishes_calls_in_flight_and_refuses_new_ones():
     goes_on = asyncio.Event()
 
-    async def waits(_: Request, line: Line) -> None:
+    async def waits(_: Request, connection: ServerConnection) -> None:
         await goes_on.wait()
-        await line.send(response(200))
+        await connection.send(response(200))
 
     async with serving(waits) as hook, gateway_process() as gateway:
-        in_flight = asyncio.create_task(gateway.ask(hook.url()))
-        await hook.until(lambda it: it.in_work == 1)
+        in_flight = asyncio.create_task(gateway.call(hook.url()))
+        await hook.until(lambda it: it.in_flight == 1)
         ending = asyncio.create_task(gateway.stopped())
         async with asyncio.timeout(5):
             while (refused := await gateway.post(hook.url("/other"))).status_code != 503:
@@ -107,10 +107,10 @@ async def test_calls_in_flight_are_finished_before_the_end_and_new_ones_refused(
         assert await ending == 0
 
 
-async def test_call_that_does_not_finish_in_time_is_ended_and_its_caller_sent_elsewhere():
+async def test_call_that_outlasts_draining_is_ended_with_503():
     async with serving(never_answers) as hook, gateway_process() as gateway:
         in_flight = asyncio.create_task(gateway.post(hook.url()))
-        await hook.until(lambda it: it.in_work == 1)
+        await hook.until(lambda it: it.in_flight == 1)
 
         assert await gateway.stopped() == 0
 
@@ -127,15 +127,15 @@ async def test_two_processes_share_a_port():
         gateway_process(port, reuse_port="true") as one,
         gateway_process(port, reuse_port="true") as other,
     ):
-        assert await one.ask(hook.url()) == OK
+        assert await one.call(hook.url()) == OK
         assert await one.stopped() == 0
 
         async with httpx.AsyncClient(base_url=one.client.base_url, trust_env=False) as fresh:
             other.client = fresh
-            assert await other.ask(hook.url()) == OK
+            assert await other.call(hook.url()) == OK
 
 
-async def test_a_second_process_on_a_port_that_is_not_shared_fails():
+async def test_second_process_on_a_port_that_is_not_shared_fails():
     port = free_port()
     async with gateway_process(port) as first:
         with pytest.raises(AssertionError, match="ended with status 1"):
@@ -145,7 +145,7 @@ async def test_a_second_process_on_a_port_that_is_not_shared_fails():
         assert (await first.client.get("/readyz")).is_success
 
 
-async def test_with_mutual_tls_only_reconcilers_with_a_certificate_are_served():
+async def test_mutual_tls_admits_only_reconcilers_with_a_certificate():
     ours, theirs = Authority("ours"), Authority("theirs")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -158,7 +158,7 @@ async def test_with_mutual_tls_only_reconcilers_with_a_certificate_are_served():
         }
         with_certificate = _client(folder, trusts=ours, signed_by=ours)
         async with serving(answers(200)) as hook, gateway_process(free_port(), tls=with_certificate, **settings) as gateway:
-            assert await gateway.ask(hook.url()) == OK
+            assert await gateway.call(hook.url()) == OK
 
             for stranger in (_client(folder, trusts=ours), _client(folder, trusts=ours, signed_by=theirs)):
                 async with stranger:
@@ -177,6 +177,6 @@ def _client(folder: Path, *, trusts: Authority, signed_by: Authority | None = No
 async def test_ignored_timeout_is_logged_once():
     async with serving(answers(200)) as hook, gateway_process() as gateway:
         for _ in range(3):
-            await gateway.ask({"url": hook.url(), "timeout": "0s"})
+            await gateway.call({"url": hook.url(), "timeout": "0s"})
 
         assert gateway.log.count("hook.timeout_ignored") == 1

@@ -1,4 +1,4 @@
-"""TLS with real authorities and certificates: who is trusted, and how we show who we are."""
+"""TLS with real authorities and certificates: which webhooks are trusted, and which client certificate is shown."""
 
 import asyncio
 import ssl
@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from driving import Shelf, asking
+from in_process import FakeCluster, running_gateway
 from webserver import WebServer, answers, response, serving
 
 from metaloop.common.hooks.call import Accepted, Rejected, Verdict
 from metaloop.common.json import JsonObject
 from metaloop.devkit.certs import Authority, KeyPair
-from metaloop.hookgateway.core.connection import Referent
+from metaloop.hookgateway.core.connection import ObjectRef
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.errors import CredentialsInvalid
 from metaloop.hookgateway.tls import context_for
 
 OURS, THEIRS = Authority("ours"), Authority("theirs")
-SECRET = Referent("Secret", "prod", "tls")
+SECRET = ObjectRef("Secret", "prod", "tls")
 REF: JsonObject = {"name": "tls", "namespace": "prod"}
 OK = Accepted(body=b"{}")
 
@@ -61,78 +61,78 @@ async def hook() -> AsyncIterator[WebServer]:
 
 
 async def test_certificate_of_the_given_authority_is_trusted(hook: WebServer):
-    async with asking() as gateway:
-        assert await gateway.ask({"url": hook.url(), **trusting(OURS)}) == OK
+    async with running_gateway() as gateway:
+        assert await gateway.call({"url": hook.url(), **trusting(OURS)}) == OK
 
 
-async def test_certificate_that_is_itself_in_the_bundle_is_trusted_though_its_authority_is_not():
-    """As an intermediate authority is: what Go's clients, the original among them, are given to trust needs nobody above it."""
+async def test_certificate_in_the_bundle_is_trusted_without_its_authority():
+    """An intermediate authority is a trust anchor too, as for Go's clients such as Metacontroller."""
     pair = OURS.serving("hook", hosts=["localhost"])
-    async with serving(answers(200), tls=server_side(pair)) as hook, asking() as gateway:
-        assert await gateway.ask({"url": hook.url(), "caBundle": {"inline": pair.public_pem.decode()}}) == OK
+    async with serving(answers(200), tls=server_side(pair)) as hook, running_gateway() as gateway:
+        assert await gateway.call({"url": hook.url(), "caBundle": {"inline": pair.public_pem.decode()}}) == OK
 
 
 async def test_certificate_for_an_address_is_trusted(hook: WebServer):
-    async with asking() as gateway:
-        assert await gateway.ask({"url": f"https://127.0.0.1:{hook.port}/", **trusting(OURS)}) == OK
+    async with running_gateway() as gateway:
+        assert await gateway.call({"url": f"https://127.0.0.1:{hook.port}/", **trusting(OURS)}) == OK
 
 
-async def test_certificate_of_another_authority_is_not(hook: WebServer):
-    async with asking() as gateway:
-        assert why(await gateway.ask({"url": hook.url(), **trusting(THEIRS)})) == "TlsFailed"
+async def test_certificate_of_another_authority_is_not_trusted(hook: WebServer):
+    async with running_gateway() as gateway:
+        assert why(await gateway.call({"url": hook.url(), **trusting(THEIRS)})) == "TlsFailed"
 
     assert hook.requests == []
 
 
-async def test_without_authority_the_systems_roots_count(hook: WebServer):
-    async with asking() as gateway:
-        assert why(await gateway.ask(hook.url())) == "TlsFailed"
+async def test_without_a_ca_bundle_the_systems_roots_are_trusted(hook: WebServer):
+    async with running_gateway() as gateway:
+        assert why(await gateway.call(hook.url())) == "TlsFailed"
 
 
-async def test_endpoint_configs_bring_the_authority_of_their_host(hook: WebServer):
+async def test_endpoint_config_sets_the_authority_for_its_host(hook: WebServer):
     configs: list[JsonObject] = [{"host": "other", **trusting(THEIRS)}, {"host": f"localhost:{hook.port}", **trusting(OURS)}]
-    async with asking() as gateway:
-        assert await gateway.ask(hook.url(), endpoint_configs=configs) == OK
+    async with running_gateway() as gateway:
+        assert await gateway.call(hook.url(), endpoint_configs=configs) == OK
 
 
 async def test_certificate_for_another_name_is_refused():
-    async with serving(answers(200), tls=server_side(OURS.serving("hook", hosts=["elsewhere"]))) as hook, asking() as gateway:
-        verdict = await gateway.ask({"url": hook.url(), **trusting(OURS)})
+    async with serving(answers(200), tls=server_side(OURS.serving("hook", hosts=["elsewhere"]))) as hook, running_gateway() as gateway:
+        verdict = await gateway.call({"url": hook.url(), **trusting(OURS)})
 
     assert why(verdict) == "TlsFailed"
 
 
-async def test_name_is_sent_with_the_handshake():
-    """Behind an ingress, it decides which certificate is shown."""
+async def test_server_name_is_sent_in_the_handshake():
+    """An ingress chooses its certificate by it."""
     asked: list[str | None] = []
     tls = server_side(OURS.serving("hook", hosts=["localhost"]))
     tls.sni_callback = lambda _socket, name, _context: asked.append(name)
-    async with serving(answers(200), tls=tls) as hook, asking() as gateway:
-        await gateway.ask({"url": hook.url(), **trusting(OURS)})
+    async with serving(answers(200), tls=tls) as hook, running_gateway() as gateway:
+        await gateway.call({"url": hook.url(), **trusting(OURS)})
 
     assert asked == ["localhost"]
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
-async def test_nothing_older_than_tls_1_2_is_spoken():
+async def test_tls_older_than_1_2_is_refused():
     tls = server_side(OURS.serving("hook", hosts=["localhost"]), newest=ssl.TLSVersion.TLSv1_1)
     tls.set_ciphers("ALL:@SECLEVEL=0")
-    async with serving(answers(200), tls=tls) as hook, asking() as gateway:
-        assert why(await gateway.ask({"url": hook.url(), **trusting(OURS)})) == "TlsFailed"
+    async with serving(answers(200), tls=tls) as hook, running_gateway() as gateway:
+        assert why(await gateway.call({"url": hook.url(), **trusting(OURS)})) == "TlsFailed"
 
 
-async def test_http_where_https_is_asked_for_is_refused():
+async def test_http_on_an_https_url_is_refused():
     async def answers_at_once(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(response(400))
         writer.close()
 
-    async with await asyncio.start_server(answers_at_once, "127.0.0.1", 0) as hook, asking() as gateway:
-        assert why(await gateway.ask(f"https://127.0.0.1:{hook.sockets[0].getsockname()[1]}/")) == "TlsFailed"
+    async with await asyncio.start_server(answers_at_once, "127.0.0.1", 0) as hook, running_gateway() as gateway:
+        assert why(await gateway.call(f"https://127.0.0.1:{hook.sockets[0].getsockname()[1]}/")) == "TlsFailed"
 
 
 @pytest.fixture
 async def demanding_hook() -> AsyncIterator[WebServer]:
-    """A webhook that wants to see a certificate of ours."""
+    """A webhook that requires a client certificate of ours."""
     tls = server_side(OURS.serving("hook", hosts=["localhost"]), clients_of=OURS)
     async with serving(answers(200), tls=tls) as server:
         yield server
@@ -142,52 +142,52 @@ def client_tls(hook: WebServer) -> JsonObject:
     return {"url": hook.url(), "clientTLS": {"secretRef": REF}, **trusting(OURS)}
 
 
-def shelf_with(pair: KeyPair) -> Shelf:
-    shelf = Shelf()
-    shelf.put(SECRET, tls__crt=pair.public_pem, tls__key=pair.private_pem)
-    return shelf
+def cluster_with(pair: KeyPair) -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(SECRET, tls__crt=pair.public_pem, tls__key=pair.private_pem)
+    return cluster
 
 
-async def test_client_certificate_is_shown(demanding_hook: WebServer):
-    async with asking(shelf_with(OURS.client("metaloop")).follow) as gateway:
-        assert await gateway.ask(client_tls(demanding_hook)) == OK
+async def test_client_certificate_is_sent(demanding_hook: WebServer):
+    async with running_gateway(cluster_with(OURS.client("metaloop"))) as gateway:
+        assert await gateway.call(client_tls(demanding_hook)) == OK
 
 
-async def test_webhook_that_misses_a_client_certificate_says_so_to_the_user(demanding_hook: WebServer):
-    async with asking() as gateway:
-        assert why(await gateway.ask({"url": demanding_hook.url(), **trusting(OURS)})) in {"TlsFailed", "ConnectionLost"}
+async def test_missing_client_certificate_is_reported_to_the_user(demanding_hook: WebServer):
+    async with running_gateway() as gateway:
+        assert why(await gateway.call({"url": demanding_hook.url(), **trusting(OURS)})) in {"TlsFailed", "ConnectionLost"}
 
     assert demanding_hook.requests == []
 
 
-async def test_client_certificate_of_another_authority_gets_nowhere(demanding_hook: WebServer):
-    async with asking(shelf_with(THEIRS.client("metaloop")).follow) as gateway:
-        assert why(await gateway.ask(client_tls(demanding_hook))) in {"TlsFailed", "ConnectionLost"}
+async def test_client_certificate_of_another_authority_is_refused(demanding_hook: WebServer):
+    async with running_gateway(cluster_with(THEIRS.client("metaloop"))) as gateway:
+        assert why(await gateway.call(client_tls(demanding_hook))) in {"TlsFailed", "ConnectionLost"}
 
 
 async def test_rotated_client_certificate_is_used_by_the_next_call(demanding_hook: WebServer):
-    shelf = shelf_with(THEIRS.client("metaloop"))
-    async with asking(shelf.follow) as gateway:
-        assert why(await gateway.ask(client_tls(demanding_hook))) in {"TlsFailed", "ConnectionLost"}
+    cluster = cluster_with(THEIRS.client("metaloop"))
+    async with running_gateway(cluster) as gateway:
+        assert why(await gateway.call(client_tls(demanding_hook))) in {"TlsFailed", "ConnectionLost"}
 
         pair = OURS.client("metaloop")
-        shelf.put(SECRET, tls__crt=pair.public_pem, tls__key=pair.private_pem)
+        cluster.put(SECRET, tls__crt=pair.public_pem, tls__key=pair.private_pem)
 
-        await gateway.ask_until(accepted, client_tls(demanding_hook))
+        await gateway.call_until(accepted, client_tls(demanding_hook))
 
 
 async def test_rotated_authority_is_used_by_the_next_call(hook: WebServer):
-    shelf, authority = Shelf(), Referent("ConfigMap", "prod", "roots")
+    cluster, authority = FakeCluster(), ObjectRef("ConfigMap", "prod", "roots")
     webhook: JsonObject = {"url": hook.url(), "caBundle": {"configMapRef": {"name": "roots", "namespace": "prod"}}}
-    shelf.put(authority, ca__crt=OURS.certificate_pem)
-    async with asking(shelf.follow) as gateway:
-        assert await gateway.ask(webhook) == OK
+    cluster.put(authority, ca__crt=OURS.certificate_pem)
+    async with running_gateway(cluster) as gateway:
+        assert await gateway.call(webhook) == OK
 
-        shelf.put(authority, ca__crt=THEIRS.certificate_pem)
+        cluster.put(authority, ca__crt=THEIRS.certificate_pem)
 
-        await gateway.ask_until(refused, webhook)
-        shelf.put(authority, ca__crt=THEIRS.certificate_pem + OURS.certificate_pem)
-        await gateway.ask_until(accepted, webhook)
+        await gateway.call_until(refused, webhook)
+        cluster.put(authority, ca__crt=THEIRS.certificate_pem + OURS.certificate_pem)
+        await gateway.call_until(accepted, webhook)
 
 
 PAIR, OTHER_PAIR = OURS.client("one"), OURS.client("another")
@@ -207,21 +207,21 @@ PAIR, OTHER_PAIR = OURS.client("one"), OURS.client("another")
     ],
     ids=["empty", "no PEM", "no certificate", "a key", "no pair", "no key", "another's key", "swapped"],
 )
-def test_unusable_certificates_are_invalid_and_not_repeated(credentials: Credentials):
+def test_unusable_certificates_are_invalid_and_not_quoted(credentials: Credentials):
     with pytest.raises(CredentialsInvalid) as refusal:
         context_for(credentials)
 
     assert "BEGIN" not in str(refusal.value)
 
 
-def test_text_around_certificates_does_no_harm():
+def test_text_around_certificates_is_ignored():
     context = context_for(Credentials(ca_pem=f"# ours\n{OURS.certificate_pem.decode()}\nand theirs\n{THEIRS.certificate_pem.decode()}\n"))
 
     assert len(context.get_ca_certs()) == 2
 
 
-def test_names_of_authorities_around_certificates_may_be_in_any_script():
-    """As in the bundles that systems ship, which say in a comment whose each certificate is."""
+def test_comments_between_certificates_may_be_in_any_script():
+    """As in the bundles that systems ship, with the name of each authority in a comment."""
     context = context_for(Credentials(ca_pem=f"# Főtanúsítvány\n{OURS.certificate_pem.decode()}"))
 
     assert len(context.get_ca_certs()) == 1
@@ -239,6 +239,6 @@ def test_verification_is_always_on(context: ssl.SSLContext):
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-async def test_broken_certificates_are_told_even_if_the_url_is_http():
-    async with serving(answers(200)) as hook, asking() as gateway:
-        assert why(await gateway.ask({"url": hook.url(), "caBundle": {"inline": "no PEM"}})) == "CredentialsInvalid"
+async def test_invalid_certificates_are_reported_even_for_an_http_url():
+    async with serving(answers(200)) as hook, running_gateway() as gateway:
+        assert why(await gateway.call({"url": hook.url(), "caBundle": {"inline": "no PEM"}})) == "CredentialsInvalid"

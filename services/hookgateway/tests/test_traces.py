@@ -1,4 +1,4 @@
-"""A hook call in a trace: below the reconciler's span and above the webhook's, with its steps as events."""
+"""A hook call in a trace: its span is a child of the reconciler's and the parent of the webhook's. Its steps are events."""
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -16,7 +16,7 @@ def spans_at(collector: WebServer) -> list[Span]:
     return found
 
 
-async def test_hook_call_is_a_span_with_its_steps_and_the_webhook_goes_on_from_it():
+async def test_hook_call_is_a_span_with_its_steps_that_reaches_the_webhook():
     async with serving(answers(200, b"")) as collector, serving(answers(200)) as hook:
         async with gateway_process(otlp_endpoint=collector.url("")) as gateway:
             for _ in range(2):
@@ -52,7 +52,7 @@ async def test_without_collector_the_reconcilers_context_goes_through():
     assert hook.requests[0].headers["traceparent"] == f"00-{TRACE}-{PARENT}-01"
 
 
-async def test_what_is_no_trace_context_is_not_passed_on():
+async def test_malformed_trace_context_is_not_passed_on():
     async with serving(answers(200)) as hook, gateway_process() as gateway:
         await gateway.post(hook.url(), traceparent="00-nonsense")
 

@@ -1,12 +1,12 @@
-"""One request to one webhook, over real connections."""
+"""One request to one webhook over real connections."""
 
 import asyncio
 import gzip
 import socket
 
 import pytest
-from driving import asking
-from webserver import Line, Request, Script, answers, never_answers, response, sends, serving
+from in_process import running_gateway
+from webserver import Request, Script, ServerConnection, answers, never_answers, response, sends, serving
 
 from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected, Throttled
@@ -19,18 +19,18 @@ def reason(verdict: object) -> str:
     return verdict.fault.wire
 
 
-async def test_bytes_go_through_untouched_both_ways():
-    async with serving(answers(200, b'{"b": 1,\n "a" :2.0}\xff')) as hook, asking() as gateway:
-        verdict = await gateway.ask(hook.url("/a%2Fb?x=a+b"), body=b'{ "parent":\xff }')
+async def test_bytes_are_passed_through_unchanged_both_ways():
+    async with serving(answers(200, b'{"b": 1,\n "a" :2.0}\xff')) as hook, running_gateway() as gateway:
+        verdict = await gateway.call(hook.url("/a%2Fb?x=a+b"), body=b'{ "parent":\xff }')
 
     assert verdict == Accepted(body=b'{"b": 1,\n "a" :2.0}\xff')
     [request] = hook.requests
     assert (request.method, request.path, request.body) == ("POST", "/a%2Fb?x=a+b", b'{ "parent":\xff }')
 
 
-async def test_request_says_that_it_is_json_and_may_be_answered_compressed():
-    async with serving(answers(200)) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
+async def test_request_has_a_fixed_set_of_headers():
+    async with serving(answers(200)) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
 
     headers = hook.requests[0].headers
     assert headers["content-type"] == "application/json"
@@ -41,24 +41,24 @@ async def test_request_says_that_it_is_json_and_may_be_answered_compressed():
 
 async def test_trace_context_reaches_the_webhook():
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    async with serving(answers(200)) as hook, asking() as gateway:
-        await gateway.ask(hook.url(), traceparent=traceparent)
+    async with serving(answers(200)) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url(), traceparent=traceparent)
 
     assert hook.requests[0].headers["traceparent"] == traceparent
 
 
-async def test_connection_is_used_again():
-    async with serving(answers(200)) as hook, asking() as gateway:
+async def test_connection_is_reused():
+    async with serving(answers(200)) as hook, running_gateway() as gateway:
         for _ in range(5):
-            await gateway.ask(hook.url())
+            await gateway.call(hook.url())
 
     assert (len(hook.requests), hook.connections) == (5, 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, MEGABYTE, 5 * MEGABYTE])
-async def test_request_of_any_size_arrives_whole(size: int):
-    async with serving(answers(200)) as hook, asking() as gateway:
-        verdict = await gateway.ask(hook.url(), body=b"x" * size)
+async def test_request_of_any_size_arrives_complete(size: int):
+    async with serving(answers(200)) as hook, running_gateway() as gateway:
+        verdict = await gateway.call(hook.url(), body=b"x" * size)
 
     assert verdict == Accepted(body=b"{}")
     assert len(hook.requests[0].body) == size
@@ -75,8 +75,8 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         answers(200, gzip.compress(b"{}"), content_encoding="gzip"),
         sends(CHUNKED, b"1\r\n{\r\n", b"1\r\n}\r\n", b"0\r\n\r\n"),
         sends(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", b"{", b"}"),
-        sends(b"HTTP/1.1 200 OK\r\n\r\n{}", then_hangs_up=True),
-        sends(b"HTTP/1.0 200 OK\r\n\r\n{}", then_hangs_up=True),
+        sends(b"HTTP/1.1 200 OK\r\n\r\n{}", then_closes=True),
+        sends(b"HTTP/1.0 200 OK\r\n\r\n{}", then_closes=True),
         sends(b"HTTP/1.1 100 Continue\r\n\r\n", response(200, b"{}")),
         sends(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", response(200, b"{}")),
         sends(b"HTTP/1.1 102 Processing\r\n\r\n" * 20, response(200, b"{}")),
@@ -84,8 +84,8 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ids=["plain", "other content type", "gzip", "chunked", "in parts", "until close", "http/1.0", "100", "103", "many 102"],
 )
 async def test_answer_in_any_form_of_http_is_accepted(script: Script):
-    async with serving(script) as hook, asking() as gateway:
-        assert await gateway.ask(hook.url()) == Accepted(body=b"{}")
+    async with serving(script) as hook, running_gateway() as gateway:
+        assert await gateway.call(hook.url()) == Accepted(body=b"{}")
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ async def test_answer_in_any_form_of_http_is_accepted(script: Script):
         (answers(204, b""), "StatusUnexpected"),
         (answers(302, b"", location="http://localhost/"), "StatusUnexpected"),
         (answers(500, b"no"), "StatusUnexpected"),
-        (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", then_hangs_up=True), "ConnectionLost"),
-        (sends(CHUNKED, b"1\r\n{\r\n", then_hangs_up=True), "ConnectionLost"),
+        (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", then_closes=True), "ConnectionLost"),
+        (sends(CHUNKED, b"1\r\n{\r\n", then_closes=True), "ConnectionLost"),
         (sends(CHUNKED, b"zz\r\n{\r\n"), "ConnectionLost"),
-        (sends(b"", then_hangs_up=True), "ConnectionLost"),
-        (sends(b"HTTP/1.1 200", then_hangs_up=True), "ConnectionLost"),
-        (sends(b"SSH-2.0-OpenSSH_9.2\r\n", then_hangs_up=True), "ConnectionLost"),
-        (sends(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", then_hangs_up=True), "ConnectionLost"),
+        (sends(b"", then_closes=True), "ConnectionLost"),
+        (sends(b"HTTP/1.1 200", then_closes=True), "ConnectionLost"),
+        (sends(b"SSH-2.0-OpenSSH_9.2\r\n", then_closes=True), "ConnectionLost"),
+        (sends(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", then_closes=True), "ConnectionLost"),
         (sends(b"HTTP/1.1 200 OK\r\nX-Large: " + b"x" * 100_000 + b"\r\n\r\n"), "ConnectionLost"),
         (sends(b"HTTP/1.1 200 OK\r\n" + b"X-Many: x\r\n" * 10_000 + b"\r\n"), "ConnectionLost"),
         (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"), "ConnectionLost"),
@@ -112,9 +112,9 @@ async def test_answer_in_any_form_of_http_is_accepted(script: Script):
         "many headers", "two lengths", "unknown coding", "wrong coding",
     ],
 )  # fmt: skip
-async def test_anything_else_is_rejected_by_its_reason(script: Script, why: str):
-    async with serving(script) as hook, asking() as gateway:
-        verdict = await gateway.ask(hook.url())
+async def test_any_other_answer_is_rejected_with_its_fault(script: Script, why: str):
+    async with serving(script) as hook, running_gateway() as gateway:
+        verdict = await gateway.call(hook.url())
 
     assert reason(verdict) == why
     assert isinstance(verdict, Rejected)
@@ -122,38 +122,38 @@ async def test_anything_else_is_rejected_by_its_reason(script: Script, why: str)
 
 
 async def test_redirect_is_not_followed():
-    async with serving(answers(200)) as other, serving(answers(307, b"", location=other.url())) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
+    async with serving(answers(200)) as other, serving(answers(307, b"", location=other.url())) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
 
     assert other.requests == []
 
 
-async def test_cookie_is_not_carried_to_the_next_call():
-    async with serving(answers(200, b"{}", set_cookie="session=1")) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
-        await gateway.ask(hook.url())
+async def test_cookie_is_not_sent_with_the_next_call():
+    async with serving(answers(200, b"{}", set_cookie="session=1")) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
+        await gateway.call(hook.url())
 
     assert "cookie" not in hook.requests[1].headers
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [({"retry_after": "3"}, 3.0), ({"retry_after": " 3 "}, 3.0), ({}, None)])
 async def test_429_is_throttled(retry_after: dict[str, str], seconds: float | None):
-    async with serving(answers(429, b"", **retry_after)) as hook, asking() as gateway:
-        assert await gateway.ask(hook.url()) == Throttled(after_seconds=seconds, message="webhook answered 429 with no body")
+    async with serving(answers(429, b"", **retry_after)) as hook, running_gateway() as gateway:
+        assert await gateway.call(hook.url()) == Throttled(after_seconds=seconds, message="webhook answered 429 with no body")
 
 
-async def trickles(_: Request, line: Line) -> None:
-    """Always about to finish."""
-    await line.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+async def trickles(_: Request, connection: ServerConnection) -> None:
+    """Sends a byte now and then, and never finishes."""
+    await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     while True:
-        await line.send(b" ")
+        await connection.send(b" ")
         await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("script", [never_answers, trickles], ids=["silent", "trickling"])
-async def test_webhook_that_does_not_come_to_an_end_is_cut_at_its_timeout(script: Script):
-    async with serving(script) as hook, asking() as gateway:
-        verdict = await gateway.ask({"url": hook.url(), "timeout": "200ms"})
+async def test_webhook_that_does_not_finish_is_cut_off_at_its_timeout(script: Script):
+    async with serving(script) as hook, running_gateway() as gateway:
+        verdict = await gateway.call({"url": hook.url(), "timeout": "200ms"})
         await hook.until(lambda it: it.open_connections == 0)
 
     assert verdict == Rejected(fault=Fault.TIMED_OUT, message=f"localhost:{hook.port} did not finish its answer within 0.2 s")
@@ -162,18 +162,18 @@ async def test_webhook_that_does_not_come_to_an_end_is_cut_at_its_timeout(script
 async def test_connecting_counts_towards_the_timeout():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         port = full.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)):  # the one that the backlog has room for
-            async with asking() as gateway:
-                verdict = await gateway.ask({"url": f"http://127.0.0.1:{port}/", "timeout": "200ms"})
+        with socket.create_connection(("127.0.0.1", port)):  # fills the backlog
+            async with running_gateway() as gateway:
+                verdict = await gateway.call({"url": f"http://127.0.0.1:{port}/", "timeout": "200ms"})
 
     assert reason(verdict) in {"TimedOut", "ConnectFailed"}
 
 
-async def test_nobody_listening_is_named():
+async def test_refused_connection_is_rejected_with_its_address():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    async with asking() as gateway:
-        verdict = await gateway.ask(f"http://127.0.0.1:{port}/sync?token=hunter2")
+    async with running_gateway() as gateway:
+        verdict = await gateway.call(f"http://127.0.0.1:{port}/sync?token=hunter2")
 
     assert isinstance(verdict, Rejected)
     assert verdict.fault is Fault.CONNECT_FAILED
@@ -181,9 +181,9 @@ async def test_nobody_listening_is_named():
     assert "hunter2" not in verdict.message
 
 
-async def test_name_that_does_not_resolve_is_named():
-    async with asking() as gateway:
-        verdict = await gateway.ask("http://no-such-service.invalid/")
+async def test_unresolvable_name_is_rejected_with_its_name():
+    async with running_gateway() as gateway:
+        verdict = await gateway.call("http://no-such-service.invalid/")
 
     assert isinstance(verdict, Rejected)
     assert verdict.fault is Fault.CONNECT_FAILED
@@ -191,9 +191,9 @@ async def test_name_that_does_not_resolve_is_named():
 
 
 async def test_cancelled_call_closes_its_connection_at_once():
-    async with serving(never_answers) as hook, asking() as gateway:
-        call = asyncio.create_task(gateway.ask(hook.url()))
-        await hook.until(lambda it: it.in_work == 1)
+    async with serving(never_answers) as hook, running_gateway() as gateway:
+        call = asyncio.create_task(gateway.call(hook.url()))
+        await hook.until(lambda it: it.in_flight == 1)
 
         call.cancel()
 
@@ -204,95 +204,95 @@ async def test_cancelled_call_closes_its_connection_at_once():
 async def test_answer_above_the_limit_is_refused(*, announced: bool):
     body = b"x" * 2000
     script = answers(200, body) if announced else sends(CHUNKED, b"7d0\r\n" + body + b"\r\n0\r\n\r\n")
-    async with serving(script) as hook, asking(max_response_bytes=1999) as gateway:
-        assert reason(await gateway.ask(hook.url())) == "BodyTooLarge"
+    async with serving(script) as hook, running_gateway(max_response_bytes=1999) as gateway:
+        assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
 
 
-async def test_answer_that_is_announced_too_large_is_not_read():
-    async with serving(sends(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")) as hook, asking() as gateway:
-        assert reason(await gateway.ask(hook.url())) == "BodyTooLarge"
+async def test_answer_announced_as_too_large_is_not_read():
+    async with serving(sends(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")) as hook, running_gateway() as gateway:
+        assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
         await hook.until(lambda it: it.open_connections == 0)
 
 
-async def floods(_: Request, line: Line) -> None:
+async def floods(_: Request, connection: ServerConnection) -> None:
     """Sends for ever."""
-    await line.send(CHUNKED)
+    await connection.send(CHUNKED)
     while True:
-        await line.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+        await connection.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
 
 
-async def test_endless_answer_is_cut_at_the_limit():
-    async with serving(floods) as hook, asking(max_response_bytes=MEGABYTE) as gateway:
-        assert reason(await gateway.ask(hook.url())) == "BodyTooLarge"
+async def test_endless_answer_is_cut_off_at_the_limit():
+    async with serving(floods) as hook, running_gateway(max_response_bytes=MEGABYTE) as gateway:
+        assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
         await hook.until(lambda it: it.open_connections == 0)
 
 
-async def floods_with_an_error(_: Request, line: Line) -> None:
-    """Complains for ever."""
-    await line.send(CHUNKED.replace(b"200 OK", b"500 Oh No"))
+async def floods_with_an_error(_: Request, connection: ServerConnection) -> None:
+    """Sends an error for ever."""
+    await connection.send(CHUNKED.replace(b"200 OK", b"500 Oh No"))
     while True:
-        await line.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+        await connection.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
 
 
-async def test_of_an_endless_error_only_the_beginning_is_read():
-    async with serving(floods_with_an_error) as hook, asking() as gateway:
-        assert reason(await gateway.ask(hook.url())) == "StatusUnexpected"
+async def test_only_the_beginning_of_an_endless_error_is_read():
+    async with serving(floods_with_an_error) as hook, running_gateway() as gateway:
+        assert reason(await gateway.call(hook.url())) == "StatusUnexpected"
         await hook.until(lambda it: it.open_connections == 0)
 
 
-async def test_bomb_is_refused():
+async def test_decompression_bomb_is_refused():
     bomb = gzip.compress(b"\0" * 30 * MEGABYTE)
-    async with serving(answers(200, bomb, content_encoding="gzip")) as hook, asking() as gateway:
-        assert reason(await gateway.ask(hook.url())) == "BodyTooLarge"
+    async with serving(answers(200, bomb, content_encoding="gzip")) as hook, running_gateway() as gateway:
+        assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
 
 
-async def test_answers_that_would_not_fit_into_memory_together_are_refused():
-    async with serving(answers(200, b"x" * MEGABYTE)) as hook, asking(max_unfinished_bytes=MEGABYTE // 2) as gateway:
-        assert reason(await gateway.ask(hook.url())) == "Overloaded"
+async def test_answers_that_do_not_fit_into_memory_together_are_refused():
+    async with serving(answers(200, b"x" * MEGABYTE)) as hook, running_gateway(max_unfinished_bytes=MEGABYTE // 2) as gateway:
+        assert reason(await gateway.call(hook.url())) == "Overloaded"
 
 
-async def test_memory_is_free_again_after_a_refused_answer():
-    async with serving(answers(200, b"x" * 2000)) as hook, asking(max_response_bytes=1000, max_unfinished_bytes=2500) as gateway:
+async def test_memory_is_released_after_a_refused_answer():
+    async with serving(answers(200, b"x" * 2000)) as hook, running_gateway(max_response_bytes=1000, max_unfinished_bytes=2500) as gateway:
         for _ in range(5):
-            assert reason(await gateway.ask(hook.url())) == "BodyTooLarge"
+            assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
 
 
-async def test_connection_that_was_closed_while_idle_is_not_noticed_by_the_caller():
+async def test_connection_that_was_closed_while_idle_is_replaced():
     """As when the webhook's pod is replaced."""
-    last: list[Line] = []
+    last: list[ServerConnection] = []
 
-    async def closes_afterwards(_: Request, line: Line) -> None:
-        await line.send(response(200))
-        last.append(line)
+    async def closes_afterwards(_: Request, connection: ServerConnection) -> None:
+        await connection.send(response(200))
+        last.append(connection)
 
-    async with serving(closes_afterwards) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
-        last[0].hang_up()
+    async with serving(closes_afterwards) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
+        last[0].close()
 
-        assert await gateway.ask(hook.url()) == Accepted(body=b"{}")
+        assert await gateway.call(hook.url()) == Accepted(body=b"{}")
         assert hook.connections == 2
 
 
-async def test_request_that_met_a_dying_connection_is_sent_once_more():
+async def test_request_on_a_dying_connection_is_sent_once_more():
     seen: list[Request] = []
 
-    async def dies_on_the_second_request(request: Request, line: Line) -> None:
+    async def dies_on_the_second_request(request: Request, connection: ServerConnection) -> None:
         seen.append(request)
         if len(seen) == 2:
-            line.hang_up()
+            connection.close()
         else:
-            await line.send(response(200))
+            await connection.send(response(200))
 
-    async with serving(dies_on_the_second_request) as hook, asking() as gateway:
-        await gateway.ask(hook.url(), body=b"first")
+    async with serving(dies_on_the_second_request) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url(), body=b"first")
 
-        assert await gateway.ask(hook.url(), body=b"second") == Accepted(body=b"{}")
+        assert await gateway.call(hook.url(), body=b"second") == Accepted(body=b"{}")
     assert [request.body for request in hook.requests] == [b"first", b"second", b"second"]
 
 
-async def test_request_that_broke_on_a_new_connection_is_not_sent_again():
-    async with serving(sends(b"", then_hangs_up=True)) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
+async def test_request_that_failed_on_a_new_connection_is_not_sent_again():
+    async with serving(sends(b"", then_closes=True)) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
 
     assert len(hook.requests) == 1
 
@@ -300,54 +300,54 @@ async def test_request_that_broke_on_a_new_connection_is_not_sent_again():
 async def test_request_that_was_half_answered_is_not_sent_again():
     seen: list[Request] = []
 
-    async def half_answers_the_second(request: Request, line: Line) -> None:
+    async def half_answers_the_second(request: Request, connection: ServerConnection) -> None:
         seen.append(request)
-        await line.send(response(200)[: None if len(seen) == 1 else -1])
+        await connection.send(response(200)[: None if len(seen) == 1 else -1])
         if len(seen) == 2:
-            line.hang_up()
+            connection.close()
 
-    async with serving(half_answers_the_second) as hook, asking() as gateway:
-        await gateway.ask(hook.url())
-        assert reason(await gateway.ask(hook.url())) == "ConnectionLost"
+    async with serving(half_answers_the_second) as hook, running_gateway() as gateway:
+        await gateway.call(hook.url())
+        assert reason(await gateway.call(hook.url())) == "ConnectionLost"
 
     assert len(hook.requests) == 2
 
 
 async def test_webhook_on_ipv6_is_reached():
-    async with serving(answers(200), host="::1") as hook, asking() as gateway:
-        assert await gateway.ask(f"http://[::1]:{hook.port}/") == Accepted(body=b"{}")
+    async with serving(answers(200), host="::1") as hook, running_gateway() as gateway:
+        assert await gateway.call(f"http://[::1]:{hook.port}/") == Accepted(body=b"{}")
 
 
 async def test_name_with_two_addresses_is_reached_at_the_one_that_answers():
     """`localhost` is ::1 and 127.0.0.1."""
-    async with serving(answers(200), host="127.0.0.1") as hook, asking() as gateway:
-        assert await gateway.ask(hook.url()) == Accepted(body=b"{}")
+    async with serving(answers(200), host="127.0.0.1") as hook, running_gateway() as gateway:
+        assert await gateway.call(hook.url()) == Accepted(body=b"{}")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::FFFF:7F00:1]"])
-async def test_denied_address_is_not_connected_to_however_it_is_written(host: str):
-    async with serving(answers(200)) as hook, asking(denied_cidrs="127.0.0.0/8,::1/128") as gateway:
-        assert reason(await gateway.ask(f"http://{host}:{hook.port}/")) == "AddressDenied"
+async def test_denied_address_is_not_connected_to_in_any_notation(host: str):
+    async with serving(answers(200)) as hook, running_gateway(denied_cidrs="127.0.0.0/8,::1/128") as gateway:
+        assert reason(await gateway.call(f"http://{host}:{hook.port}/")) == "AddressDenied"
 
     assert hook.connections == 0
 
 
 async def test_metadata_service_is_denied_by_default():
-    async with asking() as gateway:
-        assert reason(await gateway.ask("http://169.254.169.254/latest/meta-data/")) == "AddressDenied"
+    async with running_gateway() as gateway:
+        assert reason(await gateway.call("http://169.254.169.254/latest/meta-data/")) == "AddressDenied"
 
 
 async def test_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch):
     async with serving(answers(200, b"proxy")) as proxy, serving(answers(200, b"hook")) as hook:
         monkeypatch.setenv("http_proxy", proxy.url(""))
-        async with asking() as gateway:
-            assert await gateway.ask(f"http://127.0.0.1:{hook.port}/") == Accepted(body=b"hook")
+        async with running_gateway() as gateway:
+            assert await gateway.call(f"http://127.0.0.1:{hook.port}/") == Accepted(body=b"hook")
 
 
-async def test_proxy_of_the_environment_is_used_where_that_is_set(monkeypatch: pytest.MonkeyPatch):
+async def test_proxy_of_the_environment_is_used_if_enabled(monkeypatch: pytest.MonkeyPatch):
     async with serving(answers(200, b"proxy")) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url(""))
-        async with asking(proxy_from_environment=True) as gateway:
-            assert await gateway.ask("http://hooks.prod/sync") == Accepted(body=b"proxy")
+        async with running_gateway(proxy_from_environment=True) as gateway:
+            assert await gateway.call("http://hooks.prod/sync") == Accepted(body=b"proxy")
 
     assert proxy.requests[0].path == "http://hooks.prod/sync"

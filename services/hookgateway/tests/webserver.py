@@ -1,4 +1,4 @@
-"""Web servers that do as a test tells them, byte by byte: what a webhook may be, and what it should not be."""
+"""Web servers that a test controls byte by byte: webhooks that behave well, and others."""
 
 import asyncio
 import ssl
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request as it came in; header names in lower case."""
+    """One request as received; header names in lower case."""
 
     method: str
     path: str
@@ -19,7 +19,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Line:
+class ServerConnection:
     """The server's end of one connection."""
 
     reader: asyncio.StreamReader
@@ -31,17 +31,17 @@ class Line:
             self.writer.write(part)
             await self.writer.drain()
 
-    async def until_left(self) -> None:
-        """Wait until the other end closes."""
+    async def until_closed(self) -> None:
+        """Wait until the peer closes the connection."""
         await self.reader.read()
 
-    def hang_up(self) -> None:
-        """Close this end."""
+    def close(self) -> None:
+        """Close the connection."""
         self.writer.close()
 
 
-Script: TypeAlias = Callable[[Request, Line], Awaitable[None]]
-"""What to do about one request."""
+Script: TypeAlias = Callable[[Request, ServerConnection], Awaitable[None]]
+"""How to respond to one request."""
 
 
 def response(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
@@ -52,29 +52,29 @@ def response(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
 
 
 def answers(status: int = 200, body: bytes = b"{}", **headers: str) -> Script:
-    """A script that answers every request alike."""
+    """A script that answers every request in the same way."""
     return sends(response(status, body, **headers))
 
 
-def sends(*parts: bytes, then_hangs_up: bool = False) -> Script:
+def sends(*parts: bytes, then_closes: bool = False) -> Script:
     """A script that sends these bytes for every request, whatever they are."""
 
-    async def script(_: Request, line: Line) -> None:
-        await line.send(*parts)
-        if then_hangs_up:
-            line.hang_up()
+    async def script(_: Request, connection: ServerConnection) -> None:
+        await connection.send(*parts)
+        if then_closes:
+            connection.close()
 
     return script
 
 
-async def never_answers(_: Request, line: Line) -> None:
-    """A script that waits for the other end to give up."""
-    await line.until_left()
+async def never_answers(_: Request, connection: ServerConnection) -> None:
+    """A script that waits until the peer gives up."""
+    await connection.until_closed()
 
 
 @dataclass(slots=True)
 class WebServer:
-    """A running server, and what has happened at it so far."""
+    """A running server, and what has happened so far."""
 
     script: Script
     scheme: str
@@ -84,10 +84,10 @@ class WebServer:
     """How many have been opened in all."""
 
     open_connections: int = 0
-    in_work: int = 0
-    """How many requests the script is busy with."""
+    in_flight: int = 0
+    """How many requests the script is working on."""
 
-    most_in_work: int = 0
+    most_in_flight: int = 0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def url(self, path: str = "/sync") -> str:
@@ -104,27 +104,27 @@ class WebServer:
         await self._note(connections=1, open_connections=1)
         try:
             while not writer.is_closing():
-                await self._serve_one(Line(reader, writer))
+                await self._serve_one(ServerConnection(reader, writer))
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the other end left
+            pass  # the peer closed it
         finally:
             writer.close()
             await self._note(open_connections=-1)
 
-    async def _serve_one(self, line: Line) -> None:
-        request = await _read(line.reader)
+    async def _serve_one(self, connection: ServerConnection) -> None:
+        request = await _read(connection.reader)
         self.requests.append(request)
-        await self._note(in_work=1)
+        await self._note(in_flight=1)
         try:
-            await self.script(request, line)
+            await self.script(request, connection)
         finally:
-            await self._note(in_work=-1)
+            await self._note(in_flight=-1)
 
-    async def _note(self, *, connections: int = 0, open_connections: int = 0, in_work: int = 0) -> None:
+    async def _note(self, *, connections: int = 0, open_connections: int = 0, in_flight: int = 0) -> None:
         self.connections += connections
         self.open_connections += open_connections
-        self.in_work += in_work
-        self.most_in_work = max(self.most_in_work, self.in_work)
+        self.in_flight += in_flight
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         async with self.changed:
             self.changed.notify_all()
 

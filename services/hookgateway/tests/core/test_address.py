@@ -1,4 +1,4 @@
-"""Where webhooks may live."""
+"""Which addresses webhooks may have."""
 
 from ipaddress import ip_network
 
@@ -28,7 +28,7 @@ def networks(*texts: str) -> tuple[Network, ...]:
         "2002:a9fe:a9fe::1",
     ],
 )
-def test_metadata_services_are_denied_by_default_in_every_disguise(address: str):
+def test_metadata_services_are_denied_by_default_in_every_notation(address: str):
     assert not BY_DEFAULT.permits(address)
 
 
@@ -40,13 +40,13 @@ def test_other_addresses_are_allowed_by_default(address: str):
 
 
 @pytest.mark.parametrize(("address", "permitted"), [("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("11.0.0.1", False), ("fd00::1", False)])
-def test_an_allow_list_allows_nothing_else(address: str, *, permitted: bool):
+def test_allow_list_allows_nothing_else(address: str, *, permitted: bool):
     policy = AddressPolicy(allowed=networks("10.0.0.0/8"))
 
     assert policy.permits(address) is permitted
 
 
-def test_a_denied_address_stays_denied_whatever_is_allowed():
+def test_denied_address_stays_denied_whatever_is_allowed():
     policy = AddressPolicy(allowed=networks("10.0.0.0/8"), denied=networks("10.1.0.0/16"))
 
     assert policy.permits("10.2.0.1")

@@ -1,16 +1,15 @@
-"""When calls may go out: circuits, bulkheads and budgets."""
+"""When a circuit breaker lets calls through."""
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from metaloop.hookgateway.core.breaker import RETRY_RESERVE, Breaker, Bulkhead, ByteBudget, Permit, RetryBudget, Rules, State, Wait
+from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, State, Wait
 
 RULES = Rules(threshold=3, shortest_seconds=1.0, longest_seconds=4.0)
 
 
 def permit_of(breaker: Breaker, *, now: float) -> Permit:
-    permit = breaker.ask(now=now)
+    permit = breaker.request(now=now)
     assert isinstance(permit, Permit)
     return permit
 
@@ -26,8 +25,8 @@ def test_circuit_opens_after_failures_in_a_row():
     assert opened().state is State.OPEN
 
 
-def test_one_success_starts_the_count_again():
-    """A webhook that fails for some parents only must go on serving the others."""
+def test_one_success_resets_the_count():
+    """A webhook that fails only for some parents must go on serving the others."""
     breaker = Breaker(RULES)
     for _ in range(10):
         breaker.failed(permit_of(breaker, now=0.0), now=0.0)
@@ -37,23 +36,23 @@ def test_one_success_starts_the_count_again():
     assert breaker.state is State.CLOSED
 
 
-def test_open_circuit_lets_nobody_through_and_says_how_long():
-    assert opened().ask(now=0.25) == Wait(0.75)
+def test_open_circuit_lets_no_call_through_and_says_how_long_to_wait():
+    assert opened().request(now=0.25) == Wait(0.75)
 
 
-def test_after_its_time_one_probe_goes_out_and_everybody_else_waits():
+def test_half_open_circuit_sends_one_probe_and_lets_others_wait():
     breaker = opened()
 
-    probe = breaker.ask(now=1.0)
+    probe = breaker.request(now=1.0)
 
     assert isinstance(probe, Permit)
     assert probe.is_probe
     assert breaker.state is State.HALF_OPEN
-    assert isinstance(breaker.ask(now=1.0), Wait)
-    assert isinstance(breaker.ask(now=100.0), Wait)
+    assert isinstance(breaker.request(now=1.0), Wait)
+    assert isinstance(breaker.request(now=100.0), Wait)
 
 
-def test_probe_that_succeeds_closes_the_circuit():
+def test_successful_probe_closes_the_circuit():
     breaker = opened()
 
     breaker.succeeded(permit_of(breaker, now=1.0))
@@ -62,10 +61,10 @@ def test_probe_that_succeeds_closes_the_circuit():
     assert not permit_of(breaker, now=1.0).is_probe
 
 
-def test_probe_that_fails_opens_it_for_twice_as_long_up_to_the_longest():
+def test_failed_probe_opens_the_circuit_for_twice_as_long_up_to_the_longest():
     breaker, now, waits = opened(), 0.0, []
     for _ in range(4):
-        wait = breaker.ask(now=now)
+        wait = breaker.request(now=now)
         assert isinstance(wait, Wait)
         waits.append(wait.seconds)
         now += wait.seconds
@@ -74,7 +73,7 @@ def test_probe_that_fails_opens_it_for_twice_as_long_up_to_the_longest():
     assert waits == [1.0, 2.0, 4.0, 4.0]
 
 
-def test_after_a_success_it_opens_for_the_shortest_time_again():
+def test_circuit_that_was_closed_opens_for_the_shortest_time_again():
     breaker = opened()
     breaker.failed(permit_of(breaker, now=1.0), now=1.0)
     breaker.succeeded(permit_of(breaker, now=3.0))
@@ -82,20 +81,20 @@ def test_after_a_success_it_opens_for_the_shortest_time_again():
     for _ in range(RULES.threshold):
         breaker.failed(permit_of(breaker, now=3.0), now=3.0)
 
-    assert breaker.ask(now=3.0) == Wait(1.0)
+    assert breaker.request(now=3.0) == Wait(1.0)
 
 
-def test_whoever_comes_while_the_probe_is_out_waits_as_long_as_the_circuit_was_open():
-    """Of a thousand parents, one is the probe; were the others to come back each second, a webhook that hangs would keep everybody busy."""
+def test_calls_during_a_probe_wait_as_long_as_the_circuit_was_open():
+    """One of a thousand parents is the probe. If the others came back each second, a hanging webhook would keep all workers busy."""
     breaker = opened()
     breaker.failed(permit_of(breaker, now=1.0), now=1.0)
     permit_of(breaker, now=3.0)
 
-    assert breaker.ask(now=3.0) == Wait(2.0)
-    assert breaker.ask(now=9.0) == Wait(2.0)
+    assert breaker.request(now=3.0) == Wait(2.0)
+    assert breaker.request(now=9.0) == Wait(2.0)
 
 
-def test_probe_whose_caller_left_gives_its_place_to_the_next_call():
+def test_after_an_abandoned_probe_the_next_call_is_the_probe():
     breaker = opened()
 
     breaker.abandoned(permit_of(breaker, now=1.0))
@@ -103,7 +102,7 @@ def test_probe_whose_caller_left_gives_its_place_to_the_next_call():
     assert permit_of(breaker, now=1.0).is_probe
 
 
-def test_calls_from_before_the_circuit_opened_neither_close_it_nor_keep_it_open():
+def test_calls_from_before_the_circuit_opened_have_no_effect_on_it():
     breaker = Breaker(RULES)
     early = [permit_of(breaker, now=0.0) for _ in range(6)]
     for permit in early[:3]:
@@ -116,7 +115,7 @@ def test_calls_from_before_the_circuit_opened_neither_close_it_nor_keep_it_open(
     assert permit_of(breaker, now=1.0).is_probe
 
     breaker.abandoned(early[5])
-    assert isinstance(breaker.ask(now=1.0), Wait)
+    assert isinstance(breaker.request(now=1.0), Wait)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -129,8 +128,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.out: list[Permit] = []
 
     @rule()
-    def ask(self):
-        permit = self.breaker.ask(now=self.now)
+    def request(self):
+        permit = self.breaker.request(now=self.now)
         if isinstance(permit, Permit):
             self.out.append(permit)
 
@@ -151,43 +150,15 @@ class AnyOrder(RuleBasedStateMachine):
         self.now += seconds
 
     @invariant()
-    def at_most_one_probe_is_out(self):
+    def at_most_one_probe_is_in_flight(self):
         assert sum(permit.is_probe for permit in self.out) <= 1
 
     def teardown(self):
-        """Once all calls have ended, somebody gets through: a breaker never locks up."""
+        """Once all calls have ended, a call gets through: a breaker never locks up."""
         for permit in self.out:
             self.breaker.abandoned(permit)
 
-        assert isinstance(self.breaker.ask(now=self.now + RULES.longest_seconds), Permit)
+        assert isinstance(self.breaker.request(now=self.now + RULES.longest_seconds), Permit)
 
 
 TestAnyOrder = AnyOrder.TestCase
-
-
-def test_a_controller_has_so_many_places_and_no_more():
-    bulkhead = Bulkhead(2)
-
-    assert [bulkhead.enter(), bulkhead.enter(), bulkhead.enter()] == [True, True, False]
-
-    bulkhead.leave()
-    assert bulkhead.enter()
-
-
-def test_retries_are_a_tenth_of_the_calls_once_the_reserve_is_spent():
-    budget = RetryBudget()
-    spent = 0
-    for _ in range(1000):
-        budget.earn()
-        spent += budget.spend()
-
-    assert spent == pytest.approx(100 + RETRY_RESERVE, abs=2)
-
-
-def test_bytes_are_held_up_to_the_limit_and_given_back():
-    budget = ByteBudget(100)
-
-    assert [budget.take(60), budget.take(41), budget.take(40)] == [True, False, True]
-
-    budget.give_back(60)
-    assert budget.take(60)

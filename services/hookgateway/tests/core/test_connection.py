@@ -1,4 +1,4 @@
-"""Credentials, from what a spec says and what its Secrets hold."""
+"""Connections as specs describe them, and their credentials."""
 
 from base64 import b64encode
 
@@ -6,13 +6,13 @@ import pytest
 
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.hookgateway.core.connection import Connection, Referent, parse_connection
+from metaloop.hookgateway.core.connection import Connection, ObjectRef, parse_connection
 from metaloop.hookgateway.core.credentials import Contents, Credentials, credentials_from
 from metaloop.hookgateway.core.endpoint import resolve
 from metaloop.hookgateway.errors import CredentialsInvalid, CredentialsUnavailable
 
-SECRET = Referent("Secret", "prod", "auth")
-CONFIG_MAP = Referent("ConfigMap", "prod", "auth")
+SECRET = ObjectRef("Secret", "prod", "auth")
+CONFIG_MAP = ObjectRef("ConfigMap", "prod", "auth")
 REF: JsonObject = {"name": "auth", "namespace": "prod"}
 
 
@@ -53,7 +53,7 @@ def held(**values: bytes) -> Contents:
         ({}, {}, None),
     ],
 )
-def test_authorization_header_is_made_of_the_secret(raw: JsonObject, contents: Contents, header: str | None):
+def test_authorization_header_is_built_from_the_secret(raw: JsonObject, contents: Contents, header: str | None):
     assert credentials(raw, contents).authorization == header
 
 
@@ -75,7 +75,7 @@ def test_authorization_header_is_made_of_the_secret(raw: JsonObject, contents: C
         {"basicAuth": {"secretRef": {"name": "auth"}}},
     ],
 )
-def test_authorization_that_the_spec_gets_wrong_is_refused(raw: JsonObject):
+def test_authorization_with_an_invalid_spec_is_refused(raw: JsonObject):
     with pytest.raises(InvalidSpec):
         parse_connection(raw, "webhook")
 
@@ -104,7 +104,7 @@ def test_missing_secret_or_key_is_named(raw: JsonObject, contents: Contents, mes
         (basic(), held(username=b"user", password=b"hunter2\n.")),
     ],
 )
-def test_secret_that_cannot_stand_in_a_header_is_refused_without_repeating_it(raw: JsonObject, contents: Contents):
+def test_secret_unfit_for_a_header_is_refused_without_being_quoted(raw: JsonObject, contents: Contents):
     with pytest.raises(CredentialsInvalid) as refusal:
         credentials(raw, contents)
 
@@ -123,7 +123,7 @@ def test_secret_that_cannot_stand_in_a_header_is_refused_without_repeating_it(ra
         ({"secretRef": REF}, {SECRET: {"ca.crt": "# Főtanúsítvány\nPEM".encode()}}, "# Főtanúsítvány\nPEM"),
     ],
 )
-def test_ca_bundle_comes_from_its_one_source(ca_bundle: JsonObject, contents: Contents, pem: str):
+def test_ca_bundle_comes_from_its_only_source(ca_bundle: JsonObject, contents: Contents, pem: str):
     assert credentials({"caBundle": ca_bundle}, contents).ca_pem == pem
 
 
@@ -139,18 +139,18 @@ def test_ca_bundle_comes_from_its_one_source(ca_bundle: JsonObject, contents: Co
         {"configMapRef": {"namespace": "prod"}},
     ],
 )
-def test_ca_bundle_without_exactly_one_whole_source_is_refused(ca_bundle: JsonObject):
+def test_ca_bundle_without_exactly_one_complete_source_is_refused(ca_bundle: JsonObject):
     with pytest.raises(InvalidSpec, match="caBundle"):
         parse_connection({"caBundle": ca_bundle}, "webhook")
 
 
 @pytest.mark.parametrize("contents", [{}, {SECRET: {}}, {SECRET: {"ca.crt": b""}}, {CONFIG_MAP: {"ca.crt": b"PEM"}}])
-def test_ca_bundle_that_is_not_there_is_unavailable(contents: Contents):
+def test_missing_ca_bundle_is_unavailable(contents: Contents):
     with pytest.raises(CredentialsUnavailable):
         credentials({"caBundle": {"secretRef": REF}}, contents)
 
 
-def test_ca_bundle_that_is_no_text_is_invalid():
+def test_ca_bundle_that_is_not_text_is_invalid():
     with pytest.raises(CredentialsInvalid):
         credentials({"caBundle": {"secretRef": REF}}, {SECRET: {"ca.crt": b"\xff"}})
 
@@ -182,14 +182,14 @@ def test_client_certificate_without_secret_is_refused():
         parse_connection({"clientTLS": {}}, "webhook")
 
 
-def test_connection_knows_every_object_that_it_is_made_of():
+def test_connection_lists_every_object_that_it_refers_to():
     raw = token() | {"caBundle": {"configMapRef": REF}, "clientTLS": {"secretRef": {"name": "tls", "namespace": "prod"}}}
 
-    assert set(parse_connection(raw, "webhook").referents()) == {SECRET, CONFIG_MAP, Referent("Secret", "prod", "tls")}
+    assert set(parse_connection(raw, "webhook").object_refs()) == {SECRET, CONFIG_MAP, ObjectRef("Secret", "prod", "tls")}
 
 
 def test_connection_without_secrets_refers_to_nothing():
-    assert Connection(ca_bundle="PEM").referents() == ()
+    assert Connection(ca_bundle="PEM").object_refs() == ()
 
 
 def test_explicit_nulls_count_as_absent():

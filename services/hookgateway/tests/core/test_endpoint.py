@@ -1,4 +1,4 @@
-"""Where a webhook's spec leads, and which endpointConfig belongs to it."""
+"""How a webhook's spec and the endpointConfigs resolve to an endpoint."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ SERVICE: JsonObject = {"name": "hooks", "namespace": "prod"}
         ({"url": "", "service": SERVICE, "path": "/sync"}, "http://hooks.prod:80/sync"),
     ],
 )
-def test_url_comes_from_the_url_or_the_service_and_path(webhook: JsonObject, url: str):
+def test_url_is_that_of_the_spec_or_built_from_service_and_path(webhook: JsonObject, url: str):
     assert resolve(webhook, []).url == url
 
 
@@ -45,7 +45,7 @@ def test_url_comes_from_the_url_or_the_service_and_path(webhook: JsonObject, url
         ("http://my_hooks:/", "http", "my_hooks", 80),
     ],
 )
-def test_url_is_taken_apart(url: str, scheme: str, host: str, port: int):
+def test_url_is_parsed(url: str, scheme: str, host: str, port: int):
     endpoint = parse_url(url, "url")
 
     assert (endpoint.scheme, endpoint.host, endpoint.port) == (scheme, host, port)
@@ -70,7 +70,7 @@ def test_url_is_taken_apart(url: str, scheme: str, host: str, port: int):
         {"service": "hooks", "path": "/sync"},
     ],
 )
-def test_spec_that_names_no_endpoint_is_refused(webhook: JsonObject):
+def test_spec_without_an_endpoint_is_refused(webhook: JsonObject):
     with pytest.raises(InvalidSpec):
         resolve(webhook, [])
 
@@ -114,7 +114,7 @@ def test_spec_that_names_no_endpoint_is_refused(webhook: JsonObject):
         "http://127.0.0.1./",
     ],
 )
-def test_url_that_readers_could_disagree_about_is_refused(url: str):
+def test_url_that_parsers_could_disagree_about_is_refused(url: str):
     with pytest.raises(InvalidSpec):
         parse_url(url, "url")
 
@@ -122,7 +122,7 @@ def test_url_that_readers_could_disagree_about_is_refused(url: str):
 @pytest.mark.parametrize(
     "url", ["http://user:hunter2@hooks/sync", "http://user:hunter2", "http://user:hunter2@[hooks/", "http://hunter2\uff0fx@hooks/"]
 )
-def test_refusal_of_a_password_does_not_repeat_it(url: str):
+def test_refusal_of_a_password_does_not_quote_it(url: str):
     with pytest.raises(InvalidSpec) as refusal:
         parse_url(url, "webhook.url")
 
@@ -130,7 +130,7 @@ def test_refusal_of_a_password_does_not_repeat_it(url: str):
     assert "webhook.url" in str(refusal.value)
 
 
-def test_label_leaves_the_query_out():
+def test_label_omits_the_query():
     assert parse_url("https://hooks/sync?token=hunter2", "url").label == "https://hooks/sync"
 
 
@@ -148,7 +148,7 @@ def test_query_is_confidential(url: str, confidential: tuple[str, ...]):
 
 
 @given(st.text())
-def test_any_url_is_taken_or_refused(url: str):
+def test_any_url_is_accepted_or_refused(url: str):
     try:
         endpoint = parse_url(url, "url")
     except InvalidSpec:
@@ -183,7 +183,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("config_host", "url", "matched"), MATCHES)
-def test_endpoint_config_means_a_host_and_port_the_schemes_own_being_optional(config_host: str, url: str, *, matched: bool):
+def test_endpoint_config_matches_by_host_and_port_with_default_ports_optional(config_host: str, url: str, *, matched: bool):
     assert matches(config_host, endpoint=parse_url(url, "url")) is matched
 
 
@@ -197,7 +197,7 @@ def test_first_endpoint_config_of_the_host_applies():
     assert resolve({"url": "http://hooks/sync"}, configs).connection == Connection(ca_bundle="first")
 
 
-def test_webhook_that_sets_any_part_of_its_connection_gets_nothing_from_endpoint_configs():
+def test_webhook_with_a_connection_of_its_own_takes_none_from_endpoint_configs():
     config: JsonObject = {"host": "hooks", "basicAuth": {"secretRef": {"name": "auth", "namespace": "prod"}}} | ca("config")
 
     assert resolve({"url": "http://hooks/sync"} | ca("own"), [config]).connection == Connection(ca_bundle="own")
@@ -207,10 +207,10 @@ def test_without_matching_endpoint_config_the_connection_is_plain():
     assert resolve({"url": "http://hooks/sync"}, [{"host": "other"} | ca("other")]).connection == Connection()
 
 
-def test_endpoint_config_of_another_host_may_be_broken():
+def test_endpoint_config_of_another_host_may_be_invalid():
     assert resolve({"url": "http://hooks/sync"}, [{"host": "other", "caBundle": {}}]).connection == Connection()
 
 
-def test_broken_endpoint_config_is_named():
+def test_invalid_endpoint_config_is_named():
     with pytest.raises(InvalidSpec, match=r"endpointConfigs\[1\]\.caBundle"):
         resolve({"url": "http://hooks/sync"}, [{"host": "other"}, {"host": "hooks", "caBundle": {}}])

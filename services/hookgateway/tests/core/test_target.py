@@ -65,7 +65,7 @@ def test_timeout_is_ten_seconds_unless_a_positive_one_is_given(timeout: str | No
         ({"enabled": True, "cacheTimeoutSeconds": 0, "cacheCleanupSeconds": None}, EtagPolicy(enabled=True)),
     ],
 )
-def test_etag_is_off_unless_enabled_and_either_time_may_be_absent(etag: JsonObject | None, policy: EtagPolicy):
+def test_etag_is_off_by_default_and_either_time_may_be_absent(etag: JsonObject | None, policy: EtagPolicy):
     assert parsed(etag=etag).etag == policy
 
 
@@ -83,7 +83,7 @@ def test_etag_is_off_unless_enabled_and_either_time_may_be_absent(etag: JsonObje
         header(hook=None),
     ],
 )
-def test_target_that_breaks_the_wire_is_malformed(broken: bytes):
+def test_target_that_violates_the_protocol_is_malformed(broken: bytes):
     with pytest.raises(MalformedCall):
         parse_target(broken)
 
@@ -99,7 +99,7 @@ def test_target_that_breaks_the_wire_is_malformed(broken: bytes):
         ({"endpointConfigs": [1]}, r"hooks\.sync: spec\.endpointConfigs\[0\]"),
     ],
 )
-def test_spec_that_cannot_be_called_is_the_authors_and_names_the_field(changes: dict[str, object], message: str):
+def test_spec_that_can_not_be_called_is_invalid_and_names_the_field(changes: dict[str, object], message: str):
     with pytest.raises(EndpointInvalid, match=message):
         parse_target(header(**changes))
 
@@ -113,7 +113,7 @@ FIELDS = st.sampled_from(["url", "service", "path", "timeout", "etag", "caBundle
 
 
 @given(st.dictionaries(FIELDS, JSON), st.lists(JSON))
-def test_any_spec_is_taken_or_refused(webhook: dict[str, object], endpoint_configs: list[object]):
+def test_any_spec_is_accepted_or_refused(webhook: dict[str, object], endpoint_configs: list[object]):
     try:
         parse_target(header(webhook=webhook, endpointConfigs=endpoint_configs))
     except EndpointInvalid:

@@ -1,8 +1,9 @@
-"""The composition root: builds the gateway from its settings, and ties its parts' lifetimes together."""
+"""The composition root: builds the gateway from its settings and ties the lifetimes of its parts together."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -11,25 +12,26 @@ from metaloop.common.kube.errors import InvalidKubeconfig
 from metaloop.common.service import Service
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Gateway, Limits
-from metaloop.hookgateway.core.breaker import ByteBudget, Rules
+from metaloop.hookgateway.call_route import CallRoute
+from metaloop.hookgateway.core.breaker import Rules
+from metaloop.hookgateway.core.budgets import ByteBudget
 from metaloop.hookgateway.core.etag import EtagCache
-from metaloop.hookgateway.credentials import CredentialStore
-from metaloop.hookgateway.endpoints import CallRoute
+from metaloop.hookgateway.credential_store import CredentialStore
 from metaloop.hookgateway.exchange import Bounds
-from metaloop.hookgateway.follow import Follow, following, without_cluster
 from metaloop.hookgateway.metrics import Metrics
 from metaloop.hookgateway.settings import Settings
+from metaloop.hookgateway.watch_objects import ClusterObjects, NoCluster, ObjectWatcher
 from metaloop.hookgateway.webhook import Transport
 
-COLLECT_SECONDS: Final = 1.0
-"""How often what is past its time is dropped: the finest that cacheCleanupSeconds can ask for."""
+CLEANUP_SECONDS: Final = 1.0
+"""How often expired and unused things are dropped: the finest that cacheCleanupSeconds can ask for."""
 
 log = get_logger()
 
 
 @asynccontextmanager
 async def build(service: Service, settings: Settings) -> AsyncIterator[None]:
-    """The gateway, part of the service for as long as the block lasts."""
+    """Run the gateway as part of the service while the block lasts."""
     async with AsyncExitStack() as stack:
         credentials = CredentialStore(await cluster(stack, settings.kubeconfig))
         gateway = gateway_of(settings, credentials)
@@ -37,22 +39,22 @@ async def build(service: Service, settings: Settings) -> AsyncIterator[None]:
         calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
         calls.mount(service.app)
         service.run("credentials", credentials.run)
-        service.run("collect", lambda: keep_collecting(gateway, idle_seconds=settings.idle_endpoint_seconds))
+        service.run("cleanup", partial(clean_up_forever, gateway, idle_seconds=settings.idle_endpoint_seconds))
         service.on_drain("calls", calls.finished)
         yield
 
 
-async def cluster(stack: AsyncExitStack, kubeconfig: str) -> Follow:
-    """How to follow Secrets and ConfigMaps. Without a cluster the gateway serves what needs none of them."""
+async def cluster(stack: AsyncExitStack, kubeconfig: str) -> ObjectWatcher:
+    """Where Secrets and ConfigMaps are read from. Without a cluster the gateway serves webhooks that need none."""
     try:
-        return following(await stack.enter_async_context(KubeClient.connect(kubeconfig)))
+        return ClusterObjects(await stack.enter_async_context(KubeClient.connect(kubeconfig)))
     except InvalidKubeconfig as problem:
         log.warning("credentials.no_cluster", **{fields.ERROR: str(problem)})
-        return without_cluster(str(problem))
+        return NoCluster(str(problem))
 
 
 def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
-    """The gateway as the settings want it."""
+    """The gateway that these settings describe."""
     transport = Transport(
         addresses=settings.address_policy,
         breaker_rules=Rules(
@@ -72,8 +74,8 @@ def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
     return Gateway(transport, limits=limits, cache=EtagCache(settings.etag_cache_bytes), credentials=credentials, metrics=Metrics())
 
 
-async def keep_collecting(gateway: Gateway, *, idle_seconds: float) -> None:
-    """Drop what is past its time, until cancelled."""
+async def clean_up_forever(gateway: Gateway, *, idle_seconds: float) -> None:
+    """Drop what has expired or has not been used for so long, until cancelled."""
     while True:
-        await asyncio.sleep(COLLECT_SECONDS)
-        await gateway.collect(unused_since=monotonic() - idle_seconds)
+        await asyncio.sleep(CLEANUP_SECONDS)
+        await gateway.clean_up(unused_since=monotonic() - idle_seconds)

@@ -1,4 +1,4 @@
-"""Lets calls through to one endpoint or holds them back, and makes known when that changes."""
+"""Applies the circuit breaker of one endpoint to its calls, and shows its state in the log and the metrics."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,33 +11,33 @@ from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway import metrics
 from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, Wait
 from metaloop.hookgateway.core.endpoint import Endpoint
-from metaloop.hookgateway.core.verdict import is_sign_of_life
+from metaloop.hookgateway.core.verdict import counts_as_up
 from metaloop.hookgateway.errors import CircuitOpen, EndpointDown
 
-SPREAD: Final = 1.3
-"""So much longer than asked do some wait: else all parents of a webhook that is down would come back in the same moment, again and again."""
+MAX_JITTER: Final = 1.3
+"""By up to this factor calls wait longer than the breaker asks. Otherwise all parents of a webhook that is down return at once, again and again."""
 
 log = get_logger()
 
 
 @dataclass(slots=True)
-class Passage:
-    """One call's way through the circuit."""
+class Attempt:
+    """One call under the circuit breaker."""
 
     is_up: bool | None = None
-    """Whether the endpoint answered; None while nobody knows, and for ever if the call is abandoned."""
+    """Whether the endpoint answered. None until that is known, which it never is if the call is cancelled."""
 
-    trouble: str = ""
-    """What happened instead, in words that hold nothing of the call."""
+    problem: str = ""
+    """What happened instead of an answer, in words that hold nothing of the call."""
 
     def answered(self, status: int) -> None:
-        """Note with which status it did."""
-        self.is_up = is_sign_of_life(status)
-        self.trouble = "" if self.is_up else f"status {status}"
+        """Note the status of the answer."""
+        self.is_up = counts_as_up(status)
+        self.problem = "" if self.is_up else f"status {status}"
 
     def failed(self, error: EndpointDown) -> None:
-        """Note that it did not."""
-        self.is_up, self.trouble = False, error.fault.reason
+        """Note that there was no answer."""
+        self.is_up, self.problem = False, error.fault.reason
 
 
 class Circuit:
@@ -46,46 +46,47 @@ class Circuit:
     def __init__(self, endpoint: Endpoint, rules: Rules) -> None:
         self._endpoint = endpoint
         self._breaker = Breaker(rules)
-        self._last_trouble = ""
+        self._last_problem = ""
         metrics.circuit.labels(endpoint.label).set(self._breaker.state)
 
     @contextmanager
-    def passage(self) -> Iterator[Passage]:
-        """A block that makes one call; raises CircuitOpen instead of entering it while the endpoint is left in peace."""
-        passage, permit = Passage(), self._permit()
+    def attempt(self) -> Iterator[Attempt]:
+        """A block that makes one call. Raises CircuitOpen instead of entering it while the circuit is open."""
+        attempt, permit = Attempt(), self._permit()
         try:
-            yield passage
+            yield attempt
         except EndpointDown as error:
-            passage.failed(error)
+            attempt.failed(error)
             raise
         finally:
-            self._tell(permit, passage)
+            self._report(permit, attempt)
 
-    def forget(self) -> None:
+    def remove_metrics(self) -> None:
         """Take the circuit out of the metrics."""
         metrics.circuit.remove_by_labels({"url": self._endpoint.label})
 
     def _permit(self) -> Permit:
-        with self._made_known():
-            permit = self._breaker.ask(now=monotonic())
+        with self._showing_changes():
+            permit = self._breaker.request(now=monotonic())
         if isinstance(permit, Wait):
-            trouble = f"{self._endpoint.address} did not answer the last calls ({self._last_trouble})"
-            raise CircuitOpen(f"circuit open: {trouble}", after_seconds=permit.seconds * uniform(1, SPREAD))  # noqa: S311 - no secret
+            problem = f"{self._endpoint.address} did not answer the last calls ({self._last_problem})"
+            raise CircuitOpen(f"circuit open: {problem}", after_seconds=permit.seconds * uniform(1, MAX_JITTER))  # noqa: S311 - no secret
         return permit
 
-    def _tell(self, permit: Permit, passage: Passage) -> None:
-        with self._made_known():
-            match passage.is_up:
+    def _report(self, permit: Permit, attempt: Attempt) -> None:
+        with self._showing_changes():
+            match attempt.is_up:
                 case True:
                     self._breaker.succeeded(permit)
                 case False:
-                    self._last_trouble = passage.trouble
+                    self._last_problem = attempt.problem
                     self._breaker.failed(permit, now=monotonic())
                 case None:
                     self._breaker.abandoned(permit)
 
     @contextmanager
-    def _made_known(self) -> Iterator[None]:
+    def _showing_changes(self) -> Iterator[None]:
+        """A block after which a change of the circuit's state is logged and in the metrics."""
         before = self._breaker.state
         yield
         state = self._breaker.state

@@ -1,4 +1,4 @@
-"""Opens connections to webhooks: only where the operator lets them live, and noting when each step is taken."""
+"""Opens connections to webhooks, only to addresses that the operator permits, and records each step of it."""
 
 import asyncio
 import socket
@@ -16,28 +16,28 @@ from metaloop.hookgateway.accept_probe import current_accept_probe
 from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.steps import Steps, current_steps
 
-NAMES_LIVE_SECONDS: Final = 2
-"""How long a resolved name is used again: long enough for one look-up to serve a burst of connections, short enough to follow a Service."""
+DNS_CACHE_SECONDS: Final = 2
+"""How long a resolved name is reused: one look-up serves a burst of connections, and a Service that moves is noticed soon."""
 
 WEBHOOKS_KEEP_ALIVE: Final = KeepAlive(idle_seconds=5, interval_seconds=2, probes=3, unacknowledged_seconds=5)
-"""For a webhook whose node vanished while it thought, for idle connections to it, and for a request that nobody is there to take."""
+"""Ends connections to a webhook whose node has vanished: during a call, while idle, or before the request is acknowledged."""
 
 
 class AddressRefused(PermissionError):
-    """The operator's policy forbids this address. An OSError, as the connector collects those of all addresses of a name."""
+    """The operator's policy denies this address. It is an OSError, since aiohttp collects those for all addresses of a name."""
 
 
 class Dialer(aiohttp.TCPConnector):
-    """aiohttp's connector, bounded by an address policy, and marking the steps of the call that it dials for.
+    """aiohttp's connector with an address policy, which records the steps of the call that it connects for.
 
-    The policy stands on the socket factory, the last to see an address before it is connected to: whichever way a host was written or
-    resolved, and however often, the address that is checked is the one that is used.
+    The policy is applied in the socket factory, the last to see an address before the connection is made. However a
+    host is written, and however often it is resolved, the address that is checked is the one that is used.
     """
 
     def __init__(self, policy: AddressPolicy, *, keepalive_seconds: float) -> None:
         super().__init__(
-            limit=0,  # the bulkhead bounds calls: a second, hidden queue here would count as the webhook's time
-            ttl_dns_cache=NAMES_LIVE_SECONDS,
+            limit=0,  # the bulkhead limits calls; a second, hidden queue here would count as the webhook's time
+            ttl_dns_cache=DNS_CACHE_SECONDS,
             keepalive_timeout=keepalive_seconds,
             socket_factory=lambda address_info: _socket(address_info, policy),
         )
@@ -54,7 +54,7 @@ class Dialer(aiohttp.TCPConnector):
     ) -> tuple[asyncio.Transport, ResponseHandler]:
         marked, over_tls = current_steps.get(), bool(kwargs.get("ssl"))
         marked.mark(steps.CONNECT_START)
-        # The loop asks for the protocol when the socket is connected and TLS has yet to begin.
+        # The event loop creates the protocol when the socket is connected and before TLS begins.
         connection = await super()._wrap_create_connection(_marking(args[0], marked, over_tls=over_tls), **kwargs)
         if over_tls:
             marked.mark(steps.TLS_DONE)

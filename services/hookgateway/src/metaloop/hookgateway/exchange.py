@@ -1,4 +1,4 @@
-"""One HTTP exchange: a request out, an answer in, never more of it than may be; and aiohttp's errors in our own words."""
+"""Makes one HTTP exchange: sends a request, reads a bounded answer, and translates aiohttp's errors into HookErrors."""
 
 import io
 import ssl
@@ -11,45 +11,45 @@ import aiohttp
 from yarl import URL
 
 from metaloop.hookgateway import steps
-from metaloop.hookgateway.core.breaker import ByteBudget
-from metaloop.hookgateway.core.coding import ACCEPTED
+from metaloop.hookgateway.core.budgets import ByteBudget
+from metaloop.hookgateway.core.content_coding import ACCEPTED
 from metaloop.hookgateway.core.verdict import Answer
 from metaloop.hookgateway.dial import AddressRefused
 from metaloop.hookgateway.errors import AddressDenied, BodyTooLarge, ConnectFailed, ConnectionLost, Overloaded, TlsFailed
 from metaloop.hookgateway.steps import current_steps
 
 QUOTED_BYTES: Final = 16 * 1024
-"""How much is read of an answer whose body will only be quoted in an error."""
+"""How much is read of an answer whose body is only quoted in an error."""
 
 SENT_AT_ONCE_BYTES: Final = 2**20
-"""Up to this size a request goes to the socket in one piece; a larger one in parts, between which other calls get their turn."""
+"""Up to this size a request is written to the socket at once. A larger one is written in parts, so that other calls run in between."""
 
 EVERY_REQUEST: Final = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED, "User-Agent": "metaloop-hookgateway"}
-"""The headers that all requests have."""
+"""The headers of all requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What goes out."""
+    """A request to a webhook."""
 
     url: URL
     headers: Mapping[str, str]
-    """Beside those that all requests have."""
+    """In addition to those of all requests."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much of an answer may be held: of one, and of all that are not finished together."""
+    """How many bytes of answers may be in memory: of one answer, and of all unfinished ones together."""
 
     max_bytes: int
     unfinished: ByteBudget
 
 
 async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ssl.SSLContext | None, bounds: Bounds) -> Answer:
-    """What is answered to this request, unjudged; the body whole for a 200 only. Raises the HookError of what broke."""
-    with _told_as_hook_errors(f"{request.url.host}:{request.url.port}"):
+    """The answer to this request, unchecked. Its body is complete only for a 200. Raises the HookError of what failed."""
+    with _translated_errors(f"{request.url.host}:{request.url.port}"):
         response = await session.post(
             request.url,
             data=request.body if len(request.body) <= SENT_AT_ONCE_BYTES else io.BytesIO(request.body),
@@ -59,29 +59,29 @@ async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ss
         )
         current_steps.get().mark(steps.FIRST_BYTE)
         try:
-            content = await _whole(response, bounds) if response.status == 200 else await _beginning(response)
+            content = await _body(response, bounds) if response.status == 200 else await _beginning(response)
         finally:
-            response.close()  # unless it was read to its end: then the connection is back in the pool already
+            response.close()  # has no effect if the body was read to its end: the connection is back in the pool
         current_steps.get().mark(steps.BODY_DONE)
         return _answer(response, content)
 
 
-async def _whole(response: aiohttp.ClientResponse, bounds: Bounds) -> bytes:
-    """All of the body. Its length is counted as it comes; what is announced is only a reason to give up sooner."""
+async def _body(response: aiohttp.ClientResponse, bounds: Bounds) -> bytes:
+    """The complete body. Bytes are counted as they come; the announced length only serves to give up sooner."""
     if (response.content_length or 0) > bounds.max_bytes:
         raise BodyTooLarge(f"webhook announced {response.content_length} bytes; the limit is {bounds.max_bytes}")
     parts: list[bytes] = []
     held = 0
     try:
         while part := await response.content.readany():
-            if not bounds.unfinished.take(len(part)):
-                raise Overloaded(f"the gateway holds {bounds.unfinished.held} bytes of unfinished answers already")
+            if not bounds.unfinished.try_reserve(len(part)):
+                raise Overloaded(f"the gateway holds {bounds.unfinished.used} bytes of unfinished answers already")
             held += len(part)
             parts.append(part)
             if held > bounds.max_bytes:
                 raise BodyTooLarge(f"webhook answered with more than {bounds.max_bytes} bytes")
     finally:
-        bounds.unfinished.give_back(held)
+        bounds.unfinished.release(held)
     return b"".join(parts)
 
 
@@ -93,19 +93,19 @@ async def _beginning(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
-    found = response.headers
+    headers = response.headers
     return Answer(
         status=response.status,
         body=content,
-        coding=found.get("Content-Encoding", ""),
-        etag=found.get("ETag", ""),
-        retry_after=found.get("Retry-After", "").strip(),
+        coding=headers.get("Content-Encoding", ""),
+        etag=headers.get("ETag", ""),
+        retry_after=headers.get("Retry-After", "").strip(),
     )
 
 
 @contextmanager
-def _told_as_hook_errors(where: str) -> Iterator[None]:
-    """A block whose aiohttp errors become ours: the texts of theirs may hold the URL with its query."""
+def _translated_errors(where: str) -> Iterator[None]:
+    """A block whose aiohttp errors become HookErrors. The messages of aiohttp's own may hold the URL with its query."""
     try:
         yield
     except aiohttp.ClientConnectorDNSError as error:

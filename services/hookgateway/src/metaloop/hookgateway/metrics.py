@@ -1,4 +1,4 @@
-"""What the gateway counts: the hook metrics that the original has, and the state of its own defences."""
+"""Exports metrics: the hook metrics of Metacontroller, the verdicts, and the state of circuits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ from metaloop.hookgateway.core.target import HOOKS, Target
 from metaloop.hookgateway.steps import Steps
 
 HOOK_LABELS: Final[tuple[str, ...]] = ("url", "controller_name", "controller_type")
-"""The original's labels. The URL is without its query, where people put tokens."""
+"""Metacontroller's labels. The URL is without its query, where people put tokens."""
 
 METHOD: Final = "post"
 
 _DURATION_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The defaults of Prometheus' Go client, which the original has; those of the Python one are others."""
+"""The defaults of Prometheus' Go client, which Metacontroller uses. The Python client has others."""
 _DNS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05)
 _TLS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5)
 _DNS_STEPS: Final = frozenset({steps.DNS_START, steps.DNS_DONE})
@@ -26,7 +26,7 @@ _TLS_STEPS: Final = frozenset({steps.TLS_START, steps.TLS_DONE})
 
 
 class HookMetrics:
-    """The metrics of one kind of hook, under the names and labels that the original gives them."""
+    """The metrics of one kind of hook, with Metacontroller's names and labels."""
 
     def __init__(self, hook: str) -> None:
         name = f"metacontroller_{hook}"
@@ -56,20 +56,20 @@ _HOOKS: Final = {hook: HookMetrics(hook) for hook in HOOKS}
 
 _verdicts = metrics.counter(
     "metaloop_hookgateway_verdicts",
-    "Calls by what the reconciler was told; reason says why there was no answer.",
+    "Calls by verdict; reason says why there was no answer.",
     ("hook", *HOOK_LABELS, "verdict", "reason"),
 )
 circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
 
 
 class Metrics:
-    """What one gateway counts."""
+    """The metrics of one gateway."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, ...], Series] = {}
 
     def series_of(self, target: Target) -> "Series":
-        """The metrics of this target's hook, ready to be counted on."""
+        """The time series of this target's hook."""
         labels = (target.hook, target.endpoint.label, target.controller.name, target.controller.kind)
         series = self._series.get(labels)
         if series is None:
@@ -77,13 +77,13 @@ class Metrics:
         return series
 
     def forget_unused_since(self, moment: float) -> None:
-        """Stop exporting the metrics of hooks that were last called before then."""
+        """Stop exporting the metrics of hooks that have not been called since then."""
         for labels in [labels for labels, series in self._series.items() if series.used_at < moment]:
             self._series.pop(labels).remove()
 
 
 class Series:
-    """The metrics of one hook of one controller at one URL. What prometheus_client looks up by labels is looked up once."""
+    """The time series of one hook of one controller at one URL. Each is looked up by its labels only once."""
 
     def __init__(self, name: str, *labels: str) -> None:
         self.used_at = monotonic()
@@ -97,15 +97,15 @@ class Series:
 
     @contextmanager
     def in_flight(self) -> Iterator[None]:
-        """Count a request as unanswered while this scope lasts."""
+        """Count a request as in flight while this scope lasts."""
         self._in_flight.inc()
         try:
             yield
         finally:
             self._in_flight.dec()
 
-    def answered(self, status: int, steps_of_call: Steps) -> None:
-        """Count an answer. Like the original, nothing is counted of a request that had none."""
+    def count_answer(self, status: int, steps_of_call: Steps) -> None:
+        """Count an answer. As in Metacontroller, a request without an answer is not counted."""
         requests = self._by_code.get(status)
         if requests is None:
             requests = self._by_code[status] = self._hook.requests.labels(*self._labels, str(status), METHOD)
@@ -117,8 +117,8 @@ class Series:
             elif step in _TLS_STEPS:
                 self._hook.tls.labels(*self._labels, step).observe(seconds)
 
-    def told(self, verdict: str, reason: str) -> None:
-        """Count what the reconciler was told."""
+    def count_verdict(self, verdict: str, reason: str) -> None:
+        """Count a verdict."""
         self.used_at = monotonic()
         verdicts = self._by_verdict.get((verdict, reason))
         if verdicts is None:
@@ -126,7 +126,7 @@ class Series:
         verdicts.inc()
 
     def remove(self) -> None:
-        """Take every series with these labels out of the registry."""
+        """Remove every series with these labels from the registry."""
         hook = self._hook
         names: dict[str, str] = dict(zip(HOOK_LABELS, self._labels, strict=True))
         for metric in (hook.requests, hook.duration, hook.dns, hook.tls, hook.in_flight):

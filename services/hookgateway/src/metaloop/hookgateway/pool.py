@@ -1,4 +1,4 @@
-"""The connections to one endpoint with one set of credentials, closed as soon as nobody needs them."""
+"""Holds the connections to one endpoint with one set of credentials, and closes them when they are no longer needed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,18 +10,18 @@ from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.tls import context_for
 
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-"""One timeout bounds the whole call, from outside."""
+"""None here: one timeout around the call bounds all of it."""
 
 
 class Pool:
-    """Keep-alive connections. Once retired, it takes no more calls, and closes when those in flight are over: none of them is cut."""
+    """Keep-alive connections. A retired pool takes no more calls and closes when the calls in flight are over."""
 
     def __init__(self, dialer: Dialer, credentials: Credentials, *, over_tls: bool, proxy_from_environment: bool) -> None:
         self.credentials = credentials
         self.tls = context_for(credentials) if over_tls or credentials.concern_tls else None
         self._session = aiohttp.ClientSession(
             connector=dialer,
-            cookie_jar=aiohttp.DummyCookieJar(),  # nothing that a webhook sets may come back at the next parent's call
+            cookie_jar=aiohttp.DummyCookieJar(),  # no cookie of a webhook may be sent with the next parent's call
             timeout=NO_TIMEOUT,
             auto_decompress=False,
             trust_env=proxy_from_environment,
@@ -31,7 +31,7 @@ class Pool:
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The session, which stays open at least until this scope ends."""
+        """The session. It stays open at least until this scope ends."""
         self._calls += 1
         try:
             yield self._session

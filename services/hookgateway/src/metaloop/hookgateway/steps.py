@@ -1,4 +1,4 @@
-"""When each step of one call happened: name resolution, connect, TLS, first byte, body; for metrics and spans."""
+"""Records when each step of one call happened, for metrics and spans: name resolution, connect, TLS, first byte, body."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ BODY_DONE = "body_done"
 
 @dataclass(slots=True)
 class Steps:
-    """The steps of one call so far, in their order, each with the seconds since the call began."""
+    """The steps of one call so far, in order, each with the seconds since the call began."""
 
     span: Span
     began_at: float = field(default_factory=monotonic)
     marks: list[tuple[str, float]] = field(default_factory=list)
 
     def mark(self, step: str) -> None:
-        """Note that this step is happening now."""
+        """Record that this step happens now."""
         self.marks.append((step, monotonic() - self.began_at))
         self.span.event(step)
 
@@ -38,14 +38,14 @@ class Steps:
 
     @property
     def last(self) -> str:
-        """The step that the call has come to, or an empty text before the first."""
+        """The latest step, or an empty string before the first."""
         return self.marks[-1][0] if self.marks else ""
 
     @property
     def shows_stale_connection(self) -> bool:
-        """Whether the call went out on a connection that had been idle, and nothing came back on it."""
+        """Whether the request was sent on an idle connection of the pool and nothing came back on it."""
         return self.last in {"", LIMITER_PASSED}
 
 
 current_steps: ContextVar[Steps] = ContextVar("current_steps")
-"""The steps of the call that this task is making: the connector, which knows nothing of calls, marks them here."""
+"""The steps of the call that this task is making. aiohttp's connector, which does not know calls, records them here."""

@@ -1,4 +1,4 @@
-"""Credentials to a TLS context: TLS 1.2 or newer, names verified always, and no way to say otherwise."""
+"""Builds TLS contexts from credentials: TLS 1.2 or newer, certificates and names always verified, no way to turn that off."""
 
 import os
 import ssl
@@ -12,9 +12,10 @@ from metaloop.hookgateway.errors import CredentialsInvalid
 
 
 def context_for(credentials: Credentials) -> ssl.SSLContext:
-    """A context that trusts the given CA bundle, or else the system's roots, and shows the client certificate if there is one.
+    """A context that trusts the CA bundle, or the system's roots without one, and shows the client certificate if there is one.
 
-    Raises CredentialsInvalid for a bundle without certificate, and for a certificate and key that are none or don't belong together.
+    Raises CredentialsInvalid for a bundle without a certificate, and for a malformed certificate or key or a pair that
+    does not match.
     """
     if not credentials.concern_tls:
         return _plain_context()
@@ -27,7 +28,7 @@ def context_for(credentials: Credentials) -> ssl.SSLContext:
 
 @cache
 def _plain_context() -> ssl.SSLContext:
-    """The one context of all endpoints without credentials: reading the system's roots takes tens of milliseconds."""
+    """One context for all endpoints without credentials, since loading the system's roots takes tens of milliseconds."""
     context = _new_context()
     _trust(context, None)
     return context
@@ -44,9 +45,9 @@ def _trust(context: ssl.SSLContext, ca_pem: str | None) -> None:
     if ca_pem is None:
         context.load_default_certs()
         return
-    # What is in the bundle is trusted for itself, an intermediate authority too.
+    # Each certificate in the bundle is a trust anchor, an intermediate authority too.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    # Certificates are ASCII; the comments between them, which say whose they are, may be in any script, and OpenSSL skips them.
+    # Certificates are ASCII. The comments between them, which OpenSSL skips, may be in any script.
     certificates = ca_pem.encode("ascii", errors="ignore").decode("ascii")
     try:
         context.load_verify_locations(cadata=certificates)
@@ -63,13 +64,13 @@ def _identify(context: ssl.SSLContext, credentials: Credentials) -> None:
 
 
 def _no_password() -> str:
-    """Asked for when a key is encrypted: without it, OpenSSL would ask at the terminal, and wait."""
+    """Called for an encrypted key. Without it, OpenSSL would prompt at the terminal and wait."""
     raise ValueError("the private key is encrypted")
 
 
 @contextmanager
 def _readable(pem: bytes) -> Iterator[str]:
-    """A path that OpenSSL, which reads keys from files only, can read these bytes from: in memory where the system can, never left behind."""
+    """A path where OpenSSL, which reads keys only from files, finds these bytes. In memory if the system can; removed afterwards."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
         try:

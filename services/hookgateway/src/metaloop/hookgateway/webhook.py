@@ -11,7 +11,8 @@ from metaloop.hookgateway.accept_probe import AcceptProbe, current_accept_probe
 from metaloop.hookgateway.circuit import Circuit
 from metaloop.hookgateway.connect_limiter import ConnectLimiter
 from metaloop.hookgateway.core.address import AddressPolicy
-from metaloop.hookgateway.core.breaker import RetryBudget, Rules
+from metaloop.hookgateway.core.breaker import Rules
+from metaloop.hookgateway.core.budgets import RetryBudget
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer
@@ -27,7 +28,7 @@ _MAX_ATTEMPTS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """What all webhooks share: where connections may lead, how they are kept, and how much may come over them."""
+    """What all webhooks share: permitted addresses, bounds on answers, rules of circuits, and how connections are kept."""
 
     addresses: AddressPolicy
     bounds: Bounds
@@ -37,12 +38,12 @@ class Transport:
 
 
 class Webhook:
-    """One endpoint as we talk to it: its circuit, its connections, and what it may still cost in retries."""
+    """One endpoint with its circuit, its connect limiter, its connections and its retry budget."""
 
     def __init__(self, endpoint: Endpoint, transport: Transport) -> None:
         self.endpoint = endpoint
         self.used_at = monotonic()
-        """When it was last called."""
+        """When it was called last."""
 
         self._transport = transport
         self._circuit = Circuit(endpoint, transport.breaker_rules)
@@ -52,7 +53,7 @@ class Webhook:
         self._pool: Pool | None = None
 
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
-        """The webhook's answer, unjudged, whole within the timeout; raises the HookError that says why there is none."""
+        """The webhook's answer, unchecked. Raises the HookError that says why there is none, at the latest after the timeout."""
         self.used_at = monotonic()
         request = Request(url=self._url, headers=headers, body=body)
         for _ in range(_MAX_ATTEMPTS - 1):
@@ -68,9 +69,9 @@ class Webhook:
         if pool is not None:
             await pool.retire()
 
-    async def forget(self) -> None:
-        """Close its connections and take it out of the metrics: nobody calls it any more."""
-        self._circuit.forget()
+    async def discard(self) -> None:
+        """Close its connections and remove it from the metrics: it is no longer called."""
+        self._circuit.remove_metrics()
         await self.close()
 
     async def _send_limited(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
@@ -84,9 +85,9 @@ class Webhook:
         current_accept_probe.set(probe)
         was_answered = False
         try:
-            with self._circuit.passage() as passage:
+            with self._circuit.attempt() as attempt:
                 answer = await self._send_in_time(request, credentials, timeout_seconds, probe)
-                passage.answered(answer.status)
+                attempt.answered(answer.status)
             was_answered = True
             return answer
         finally:
@@ -102,16 +103,16 @@ class Webhook:
             raise TimedOut(f"{self.endpoint.address} did not finish its answer within {timeout_seconds:g} s") from error
 
     async def _send(self, request: Request, credentials: Credentials) -> Answer:
-        """The answer, after a second try if the first one met a connection that was dead already.
+        """The answer, after a second attempt if the first one met a dead connection.
 
-        A connection that had been idle may turn out to have been closed from the other side just now, for instance because the webhook's
-        pod is being replaced. That says nothing of the webhook, so the request then goes out once more.
+        An idle connection may have been closed by the peer a moment ago, for instance because the webhook's pod is being
+        replaced. That says nothing about the webhook, so the request is sent once more.
         """
-        self._retries.earn()
+        self._retries.deposit()
         try:
             return await self._send_once(request, credentials)
         except ConnectionLost:
-            if not (current_steps.get().shows_stale_connection and self._retries.spend()):
+            if not (current_steps.get().shows_stale_connection and self._retries.try_withdraw()):
                 raise
         return await self._send_once(request, credentials)
 
@@ -121,13 +122,13 @@ class Webhook:
             async with pool.in_use() as session:
                 return await answer_to(request, session, tls=pool.tls, bounds=self._transport.bounds)
         except (asyncio.CancelledError, EndpointDown):
-            # What made this connection fail or hang may have befallen the idle ones to the same peer: the next call dials anew.
+            # The idle connections to the same peer may be broken for the same reason: the next call makes a new one.
             if self._pool is pool:
                 await self.close()
             raise
 
     async def _pool_with(self, credentials: Credentials) -> Pool:
-        """The pool for these credentials. When they are not those of the last call, its pool retires with the calls that it carries."""
+        """The pool for these credentials. If they differ from those of the last call, the former pool retires."""
         if self._pool is not None and self._pool.credentials is credentials:
             return self._pool
         transport = self._transport

@@ -1,4 +1,4 @@
-"""Which addresses a webhook may live at: the operator's allow and deny lists, and how an address can be disguised."""
+"""Which addresses a webhook may have: the operator's allow and deny lists, and the forms in which an address can be written."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -12,13 +12,13 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPolicy:
-    """Where webhooks may live. A denied address stays denied whatever is allowed; an empty allow list allows the rest."""
+    """Which addresses webhooks may have. A denied address is denied even if it is allowed as well. An empty allow list allows the rest."""
 
     allowed: tuple[Network, ...] = ()
     denied: tuple[Network, ...] = ()
 
     def permits(self, address: str) -> bool:
-        """Whether a connection to this address may be opened, in each of the forms in which it can be written."""
+        """Whether a connection to this address may be opened, judging each form in which it can be written."""
         forms = _forms_of(ip_address(address.partition("%")[0]))
         if any(form in network for form in forms for network in self.denied):
             return False
@@ -26,7 +26,7 @@ class AddressPolicy:
 
 
 def is_literal(host: str) -> bool:
-    """Whether this host is an address already, and no name will be resolved."""
+    """Whether this host is an address, so that no name will be resolved."""
     try:
         ip_address(host.partition("%")[0])
     except ValueError:
@@ -35,7 +35,7 @@ def is_literal(host: str) -> bool:
 
 
 def _forms_of(address: Address) -> tuple[Address, ...]:
-    """The address, and the IPv4 one that a v6 form of it leads to: mapped (::ffff:a.b.c.d), 6to4, or behind the well-known NAT64 prefix."""
+    """The address, and the IPv4 address that it embeds if it is mapped (::ffff:a.b.c.d), 6to4 or NAT64."""
     if isinstance(address, IPv4Address):
         return (address,)
     embedded = address.ipv4_mapped or address.sixtofour

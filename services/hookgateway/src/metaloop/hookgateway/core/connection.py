@@ -1,4 +1,4 @@
-"""How to prove who we are to a webhook, and how it proves who it is: from the spec, and from the Secrets that it names."""
+"""TLS and authorization of a webhook as a spec describes them, with references to Secrets and ConfigMaps."""
 
 import re
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ _CA_REFERENCES: Final[Mapping[str, Kind]] = {"secretRef": "Secret", "configMapRe
 
 
 @dataclass(frozen=True, slots=True)
-class Referent:
-    """A Secret or ConfigMap that a webhook's spec names."""
+class ObjectRef:
+    """A reference to a Secret or ConfigMap."""
 
     kind: Kind
     namespace: str
@@ -30,53 +30,53 @@ class Referent:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyOf:
-    """One key of a Secret or ConfigMap."""
+class KeyRef:
+    """A reference to one key of a Secret or ConfigMap."""
 
-    referent: Referent
+    obj: ObjectRef
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """The certificate that we show, and its key."""
+    """The certificate to show to the webhook, and its private key."""
 
-    certificate: KeyOf
-    private_key: KeyOf
+    certificate: KeyRef
+    private_key: KeyRef
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An Authorization header of the given type with a Secret's value."""
+    """An Authorization header of this type with a Secret's value."""
 
     type: str
-    value: KeyOf
+    value: KeyRef
 
 
 @dataclass(frozen=True, slots=True)
 class UserPassword:
     """An Authorization header of type Basic."""
 
-    username: KeyOf
-    password: KeyOf
+    username: KeyRef
+    password: KeyRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """What a spec says of a connection, its Secrets not looked up yet."""
+    """What a spec says about a connection. Nothing that it refers to has been read yet."""
 
-    ca_bundle: str | KeyOf | None = None
-    """The PEM itself, or where it stands. It replaces the system's roots."""
+    ca_bundle: str | KeyRef | None = None
+    """The PEM certificates, or a reference to them. They replace the system's roots."""
 
     client_certificate: ClientCertificate | None = None
     authorization: Token | UserPassword | None = None
 
-    def referents(self) -> tuple[Referent, ...]:
-        """Every object that must be read before this connection can be made, once each."""
-        return tuple(dict.fromkeys(key.referent for key in self._keys()))
+    def object_refs(self) -> tuple[ObjectRef, ...]:
+        """Every object that must be read before this connection can be made, each once."""
+        return tuple(dict.fromkeys(key.obj for key in self._keys()))
 
-    def _keys(self) -> list[KeyOf]:
-        keys = [self.ca_bundle] if isinstance(self.ca_bundle, KeyOf) else []
+    def _keys(self) -> list[KeyRef]:
+        keys = [self.ca_bundle] if isinstance(self.ca_bundle, KeyRef) else []
         if self.client_certificate is not None:
             keys += [self.client_certificate.certificate, self.client_certificate.private_key]
         match self.authorization:
@@ -93,7 +93,7 @@ PLAIN: Final = Connection()
 
 
 def sets_connection(webhook: JsonObject) -> bool:
-    """Whether a webhook says anything of its connection itself: then endpointConfigs don't apply to it, not even in part."""
+    """Whether a webhook sets any part of its connection itself. Then endpointConfigs do not apply to it at all."""
     return any(webhook.get(name) is not None for name in CONNECTION_FIELDS)
 
 
@@ -112,7 +112,7 @@ def parse_connection(raw: JsonObject, path: str) -> Connection:
     )
 
 
-def _ca_bundle(raw: JsonObject, path: str) -> str | KeyOf:
+def _ca_bundle(raw: JsonObject, path: str) -> str | KeyRef:
     inline = text(raw, "inline")
     given = [name for name in _CA_REFERENCES if raw.get(name) is not None]
     if len(given) + bool(inline) != 1:
@@ -120,14 +120,14 @@ def _ca_bundle(raw: JsonObject, path: str) -> str | KeyOf:
     if inline:
         return inline
     reference = fields.object_at(raw, given[0], path) or {}
-    return KeyOf(_referent(reference, f"{path}.{given[0]}", kind=_CA_REFERENCES[given[0]]), text(reference, "key") or "ca.crt")
+    return KeyRef(_object_ref(reference, f"{path}.{given[0]}", kind=_CA_REFERENCES[given[0]]), text(reference, "key") or "ca.crt")
 
 
 def _client_certificate(raw: JsonObject, path: str) -> ClientCertificate:
     secret = _secret(raw, path)
     return ClientCertificate(
-        certificate=KeyOf(secret, text(raw, "certKey") or "tls.crt"),
-        private_key=KeyOf(secret, text(raw, "privateKeyKey") or "tls.key"),
+        certificate=KeyRef(secret, text(raw, "certKey") or "tls.crt"),
+        private_key=KeyRef(secret, text(raw, "privateKeyKey") or "tls.key"),
     )
 
 
@@ -141,7 +141,7 @@ def _authorization(token: JsonObject | None, basic: JsonObject | None, path: str
         return None
     secret = _secret(basic, f"{path}.basicAuth")
     return UserPassword(
-        username=KeyOf(secret, text(basic, "usernameKey") or "username"), password=KeyOf(secret, text(basic, "passwordKey") or "password")
+        username=KeyRef(secret, text(basic, "usernameKey") or "username"), password=KeyRef(secret, text(basic, "passwordKey") or "password")
     )
 
 
@@ -153,22 +153,22 @@ def _token(raw: JsonObject, path: str) -> Token:
         raise InvalidSpec(f"{path}.type", "must be one word, as HTTP has it")
     reference = fields.object_at(raw, "secretRef", path) or {}
     key = fields.required_text(reference, "key", f"{path}.secretRef")
-    return Token(kind, KeyOf(_secret(raw, path), key))
+    return Token(kind, KeyRef(_secret(raw, path), key))
 
 
-def _secret(raw: JsonObject, path: str) -> Referent:
-    return _referent(fields.object_at(raw, "secretRef", path) or {}, f"{path}.secretRef", kind="Secret")
+def _secret(raw: JsonObject, path: str) -> ObjectRef:
+    return _object_ref(fields.object_at(raw, "secretRef", path) or {}, f"{path}.secretRef", kind="Secret")
 
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
-def _referent(raw: JsonObject, path: str, *, kind: Kind) -> Referent:
-    return Referent(kind, _name(raw, "namespace", path), _name(raw, "name", path))
+def _object_ref(raw: JsonObject, path: str, *, kind: Kind) -> ObjectRef:
+    return ObjectRef(kind, _name(raw, "namespace", path), _name(raw, "name", path))
 
 
 def _name(raw: JsonObject, key: str, path: str) -> str:
-    # It becomes part of a path and of a field selector: nothing but a name may get there.
+    # It becomes part of a URL path and of a field selector, so it must be a valid name.
     name = fields.required_text(raw, key, path)
     if not _NAME.fullmatch(name):
         raise InvalidSpec(f"{path}.{key}", "must be a name: lower case letters, digits, dots and dashes")

@@ -1,4 +1,4 @@
-"""A webhook spec and its matching endpointConfigs to one resolved endpoint."""
+"""Resolves a webhook's spec and the matching endpointConfig to an endpoint."""
 
 import re
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from metaloop.hookgateway.core.address import is_literal
 from metaloop.hookgateway.core.connection import PLAIN, Connection, parse_connection, sets_connection
 
 SECRET_LENGTH: Final = 6
-"""Shorter values in a URL's query are no secrets, but words like `true` and `prod` that messages may need."""
+"""Shorter values in a URL's query are not secrets but words such as `true` and `prod`, which messages may need."""
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to call, and what the spec says of the connection. Equal endpoints share a pool of connections and a circuit breaker."""
+    """The URL to call and the connection to use. Equal endpoints share a connection pool and a circuit breaker."""
 
     url: str
-    """As the spec gives it, or as its service and path make it; nothing but what HTTP can't carry has been escaped."""
+    """As in the spec, or built from its service and path. Only characters that HTTP does not allow are escaped."""
 
     scheme: str
     host: str
@@ -33,43 +33,43 @@ class Endpoint:
 
     @property
     def label(self) -> str:
-        """The URL as logs and metrics may show it: without its query, where people put tokens."""
+        """The URL for logs and metrics: without its query, where people put tokens."""
         return self.url.partition("?")[0]
 
     @property
     def address(self) -> str:
-        """Host and port, as messages name the endpoint."""
+        """Host and port, for messages."""
         return f"{self.host}:{self.port}"
 
     @property
     def confidential(self) -> tuple[str, ...]:
-        """What of the URL must not be seen in what a webhook echoes: its query, and each value there that is long enough for a secret."""
+        """The parts of the URL to mask in what a webhook echoes: its query, and each value in it long enough for a secret."""
         query = self.url.partition("?")[2]
         return (query, *(value for _, value in parse_qsl(query) if len(value) >= SECRET_LENGTH)) if query else ()
 
 
 def resolve(webhook: JsonObject, endpoint_configs: Sequence[JsonObject]) -> Endpoint:
-    """The endpoint that a webhook stands for. Raises InvalidSpec that names the field."""
+    """The endpoint of a webhook. Raises InvalidSpec, which names the field."""
     url = text(webhook, "url")
     endpoint = parse_url(url, "webhook.url") if url else parse_url(_service_url(webhook), "webhook.service")
     return replace(endpoint, connection=_connection(webhook, endpoint_configs, endpoint))
 
 
 def parse_url(url: str, path: str) -> Endpoint:
-    """The endpoint of a URL. Raises InvalidSpec for anything that is not plainly an http or https URL of one host."""
+    """The endpoint of a URL. Raises InvalidSpec for anything but an unambiguous http or https URL."""
     parts = _split(url, path)
     host, port = parts.hostname or "", parts.port
     if not _HOST.fullmatch(host):
         raise InvalidSpec(path, "must name a host in ASCII letters, digits, dots and dashes, or an address")
     if _NUMERIC_END.search(host) and not is_literal(host):
-        raise InvalidSpec(path, "must write an address in four parts: short, octal and hexadecimal forms are read differently by readers")
+        raise InvalidSpec(path, "must write an address in four decimal parts: other forms are ambiguous")
     if port == 0:
         raise InvalidSpec(path, "must not name port 0")
     return Endpoint(url=_ascii(url.partition("#")[0]), scheme=parts.scheme, host=host, port=port or DEFAULT_PORTS[parts.scheme])
 
 
 def matches(config_host: str, *, endpoint: Endpoint) -> bool:
-    """Whether an endpointConfig's `host` means this endpoint: the same host and port, the scheme's own port being optional."""
+    """Whether an endpointConfig's `host` is that of the endpoint: same host, same port. The scheme's default port is optional."""
     host, port = _host_and_port(config_host)
     return host == endpoint.host and (port or DEFAULT_PORTS[endpoint.scheme]) == endpoint.port
 
@@ -81,16 +81,16 @@ _SERVICE_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 def _split(url: str, path: str) -> SplitResult:
-    # urlsplit drops tabs and line breaks silently, and browsers read a backslash as a slash: where readers of a URL may disagree on what
-    # its host is, nobody can say that it was checked.
+    # urlsplit drops tabs and line breaks silently, and browsers read a backslash as a slash. If two parsers can disagree
+    # about the host of a URL, checking the host is worthless.
     if _ILLEGAL.search(url):
         raise InvalidSpec(path, "must not contain spaces, control characters or backslashes")
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        # What the parser says quotes the URL, and what stands in the place of a port may be a password.
-        raise InvalidSpec(path, "is not a URL: its host or its port can't be read") from error
+        # The parser's message quotes the URL, and what it takes for a port may be a password.
+        raise InvalidSpec(path, "is not a URL: its host or port is malformed") from error
     if parts.scheme not in DEFAULT_PORTS:
         raise InvalidSpec(path, f"must be an http or https URL, not {parts.scheme[:20] or 'one without scheme'}")
     if "@" in parts.netloc:
@@ -108,9 +108,9 @@ def _service_url(webhook: JsonObject) -> str:
         raise InvalidSpec("webhook", "needs a url, or a service and a path")
     if not path.startswith("/"):
         raise InvalidSpec("webhook.path", "must begin with a slash")
-    # In any case, as a URL's scheme: the original makes it one as it stands.
-    spelt: JsonObject = {"protocol": text(service, "protocol").lower()}
-    protocol = fields.one_of(spelt, "protocol", "webhook.service", choices=("http", "https"), default="http")
+    # Upper case is valid: Metacontroller uses the value as the URL's scheme, which is not case-sensitive.
+    lowered: JsonObject = {"protocol": text(service, "protocol").lower()}
+    protocol = fields.one_of(lowered, "protocol", "webhook.service", choices=("http", "https"), default="http")
     name, namespace = _service_part(service, "name"), _service_part(service, "namespace")
     return f"{protocol}://{name}.{namespace}:{_port(service)}{path}"
 
@@ -132,7 +132,7 @@ def _port(service: JsonObject) -> int:
 
 
 def _connection(webhook: JsonObject, endpoint_configs: Sequence[JsonObject], endpoint: Endpoint) -> Connection:
-    """The webhook's own connection if it sets any part of one; else that of the first endpointConfig for its host; else a plain one."""
+    """The webhook's own connection if it sets any part of one, else that of the first matching endpointConfig, else a plain one."""
     if sets_connection(webhook):
         return parse_connection(webhook, "webhook")
     for index, config in enumerate(endpoint_configs):

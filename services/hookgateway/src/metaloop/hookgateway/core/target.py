@@ -1,4 +1,4 @@
-"""The target header of a call to what is to be called: parsed once, then used for every call that carries the same header."""
+"""Parses the target header of a call: which hook of which controller to call, where, and how."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ from metaloop.common.job import ControllerId
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
 from metaloop.common.objects.unstructured import text
 from metaloop.hookgateway.core.endpoint import Endpoint, resolve
-from metaloop.hookgateway.core.etag import EtagPolicy, Question
+from metaloop.hookgateway.core.etag import CacheKey, EtagPolicy
 from metaloop.hookgateway.errors import EndpointInvalid, MalformedCall
 
 HOOKS: Final = ("sync", "finalize", "customize")
@@ -19,7 +19,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One hook of one controller: where it is, how long it may take, and whether its answers may be remembered."""
+    """One hook of one controller: its endpoint, its timeout, and whether its answers may be cached."""
 
     controller: ControllerId
     controller_uid: str
@@ -28,17 +28,18 @@ class Target:
     timeout_seconds: float
     etag: EtagPolicy
     timeout_is_ignored: bool = False
-    """Whether the spec asks for a timeout that is zero or negative, in whose place the default stands; worth a line in the log."""
+    """Whether the spec's timeout is zero or negative, so that the default is used instead."""
 
-    def question(self, *, parent_uid: str, revision: str) -> Question:
-        """What an answer for this parent revision is remembered for."""
-        return Question(self.controller_uid or str(self.controller), self.hook, self.endpoint.url, parent_uid, revision)
+    def cache_key(self, *, parent_uid: str, revision: str) -> CacheKey:
+        """The key of the cached answer for this parent revision."""
+        return CacheKey(self.controller_uid or str(self.controller), self.hook, self.endpoint.url, parent_uid, revision)
 
 
 def parse_target(header: bytes) -> Target:
-    """The target of a header's value.
+    """The target that a header's value describes.
 
-    Raises MalformedCall where the reconciler broke the wire, EndpointInvalid where the controller's author wrote what can't be called.
+    Raises MalformedCall if the header does not follow the protocol, EndpointInvalid if the controller's spec can't be
+    called.
     """
     raw = _json_object(header)
     controller = fields.object_at(raw, "controller", "target") or {}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.hookgateway.core.clean import EXCERPT_LENGTH, NO_SECRETS, Secrets, excerpt
+from metaloop.hookgateway.core.redaction import EXCERPT_LENGTH, NO_SECRETS, Secrets, excerpt
 
 
 def shown(body: str, *values: str) -> str:
@@ -38,12 +38,12 @@ def test_compressed_text_is_readable():
     assert excerpt(gzip.compress(b"no such parent"), coding="gzip", secrets=NO_SECRETS) == "no such parent"
 
 
-def test_bytes_that_are_no_text_do_no_harm():
+def test_bytes_that_are_not_text_are_replaced():
     assert excerpt(b"\xff\xfe{}", coding="", secrets=NO_SECRETS) == "��{}"
 
 
 @pytest.mark.parametrize("spelling", [str, lambda value: json.dumps(value)[1:-1], html.escape, lambda value: quote(value, safe="")])
-def test_secret_that_a_webhook_echoes_is_masked_however_it_spells_it(spelling: Callable[[str], str]):
+def test_secret_that_a_webhook_echoes_is_masked_in_each_spelling(spelling: Callable[[str], str]):
     secret = "p\"a/s&s'w<o>rd é"
 
     assert shown(f"your password {spelling(secret)} is wrong", secret) == "your password *** is wrong"
@@ -66,21 +66,21 @@ def test_credentials_are_masked_even_if_they_are_not_ours(echo: str):
         "hook-token does not exist",
     ],
 )
-def test_plain_english_is_left_alone(plain: str):
+def test_plain_english_is_not_masked(plain: str):
     assert shown(plain) == plain
 
 
-def test_secret_within_another_does_not_leave_the_rest_of_it():
+def test_secret_within_another_does_not_uncover_the_rest_of_it():
     assert shown("user abcdef", "abc", "abcdef") == "user ***"
 
 
-def test_representation_of_secrets_shows_none():
+def test_representation_shows_no_secrets():
     assert "hunter2" not in repr(Secrets.of(["hunter2"]))
 
 
 @given(st.text(alphabet="abcdef0123456789", min_size=8, max_size=40), st.integers(0, 2 * EXCERPT_LENGTH))
 def test_no_part_of_a_secret_survives_the_cut(secret: str, before: int):
-    """A secret that stands across the cut must not be missed for being cut in two."""
+    """A secret that spans the cut must be masked too."""
     text = shown("-" * before + secret, secret)
 
     assert secret[:4] not in text.replace("***", "")

@@ -1,4 +1,4 @@
-"""Nothing secret is seen outside: planted secrets are looked for in everything that the gateway says to anybody but the webhook."""
+"""No secret leaks: planted ones are searched for in everything that the gateway sends to anybody but the webhook."""
 
 import json
 from base64 import b64encode
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from process import GatewayProcess, gateway_process
-from webserver import Line, Request, Script, WebServer, response, sends, serving
+from webserver import Request, Script, ServerConnection, WebServer, response, sends, serving
 
 from metaloop.common.json import JsonObject
 from metaloop.devkit.certs import Authority
@@ -29,42 +29,42 @@ STORED = {"token": TOKEN, "username": "user", "password": PASSWORD, "broken": f"
 REF: JsonObject = {"name": "auth", "namespace": "prod"}
 
 
-async def secrets_of_a_cluster(request: Request, line: Line) -> None:
-    """An API server that has one Secret, and never any news of it."""
+async def secrets_of_a_cluster(request: Request, connection: ServerConnection) -> None:
+    """An API server with one Secret that never changes."""
     if "watch=true" in request.path:
-        await line.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        await line.until_left()
+        await connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await connection.until_closed()
     stored = STORED | {"tls.crt": PAIR.public_pem.decode(), "tls.key": PAIR.private_pem.decode()}
     data = {key: b64encode(value.encode()).decode() for key, value in stored.items()}
-    await line.send(response(200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": [{"data": data}]}).encode()))
+    await connection.send(response(200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": [{"data": data}]}).encode()))
 
 
 def echoes(status: int) -> Script:
-    """A webhook that answers with everything that it was sent, as debug pages do."""
+    """A webhook that echoes everything it was sent, as debug pages do."""
 
-    async def script(request: Request, line: Line) -> None:
+    async def script(request: Request, connection: ServerConnection) -> None:
         everything = json.dumps({"path": request.path, "headers": request.headers}).encode()
-        await line.send(response(status, everything, location=f"http://localhost{request.path}", etag=f'"{TOKEN}"'))
+        await connection.send(response(status, everything, location=f"http://localhost{request.path}", etag=f'"{TOKEN}"'))
 
     return script
 
 
-async def echoes_instead_of_http(request: Request, line: Line) -> None:
-    """A webhook whose very status line is what it was sent."""
-    await line.send(f"HTTP/1.1 {request.headers.get('authorization')} {request.path}\r\n\r\n".encode())
-    line.hang_up()
+async def echoes_instead_of_http(request: Request, connection: ServerConnection) -> None:
+    """A webhook that echoes what it was sent in its status line."""
+    await connection.send(f"HTTP/1.1 {request.headers.get('authorization')} {request.path}\r\n\r\n".encode())
+    connection.close()
 
 
-async def echoes_in_its_coding(request: Request, line: Line) -> None:
-    """A webhook that names what it was sent as its content coding."""
-    await line.send(response(200, b"{}", content_encoding=request.headers.get("authorization", "")))
+async def echoes_in_its_coding(request: Request, connection: ServerConnection) -> None:
+    """A webhook that echoes what it was sent as its content coding."""
+    await connection.send(response(200, b"{}", content_encoding=request.headers.get("authorization", "")))
 
 
-SCRIPTS = [echoes(200), echoes(301), echoes(401), echoes(500), echoes_instead_of_http, echoes_in_its_coding, sends(b"", then_hangs_up=True)]
+SCRIPTS = [echoes(200), echoes(301), echoes(401), echoes(500), echoes_instead_of_http, echoes_in_its_coding, sends(b"", then_closes=True)]
 
 
 def webhooks(url: str) -> list[JsonObject]:
-    """Every way to have something secret in a spec, well and badly."""
+    """Every way to have a secret in a spec, valid and invalid."""
     with_query = f"{url}?key={QUERY}"
     token: JsonObject = {"secretRef": {**REF, "key": "token"}}
     return [
@@ -88,7 +88,7 @@ def webhooks(url: str) -> list[JsonObject]:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A gateway whose every word is on record."""
+    """A gateway with a collector of its traces."""
 
     gateway: GatewayProcess
     collector: WebServer
@@ -114,8 +114,8 @@ async def observed(tmp_path: Path) -> AsyncIterator[Observed]:
 async def collecting() -> AsyncIterator[WebServer]:
     """A collector of traces."""
 
-    async def script(_: Request, line: Line) -> None:
-        await line.send(response(200, b""))
+    async def script(_: Request, connection: ServerConnection) -> None:
+        await connection.send(response(200, b""))
 
     async with serving(script) as server:
         yield server
@@ -131,24 +131,24 @@ def _kubeconfig(url: str) -> object:
 
 
 async def test_planted_secrets_are_in_no_log_metric_trace_or_verdict(observed: Observed):
-    gateway, told = observed.gateway, []
+    gateway, texts = observed.gateway, []
     for script in SCRIPTS:
         async with serving(script) as hook:
             for webhook in webhooks(hook.url()):
                 for _ in range(2):
                     answer = await gateway.post(webhook)
-                    told.append("" if answer.headers["X-Metaloop-Verdict"] in {"accepted", "not-modified"} else answer.text)
+                    texts.append("" if answer.headers["X-Metaloop-Verdict"] in {"accepted", "not-modified"} else answer.text)
             sent = "".join(str(request) for request in hook.requests)
-            assert all(secret in sent for secret in (QUERY, TOKEN)), "the webhook itself is to get them"
+            assert all(secret in sent for secret in (QUERY, TOKEN)), "the webhook itself must get them"
     unauthorized = await gateway.post("http://hooks/", Authorization=f"Bearer {TOKEN}")
     metrics = (await gateway.client.get("/metrics")).text
     assert await gateway.stopped() == 0
 
-    places = {
-        "verdicts": "".join(told) + unauthorized.text,
+    outputs = {
+        "verdicts": "".join(texts) + unauthorized.text,
         "metrics": metrics,
         "traces": "".join(request.body.decode("latin-1") for request in observed.collector.requests),
         "log": gateway.log,
     }
-    assert {place for place, text in places.items() if len(text) < 1000} == set(), "each place is to have something to look at"
-    assert [(place, secret) for place, text in places.items() for secret in PLANTED if secret in text] == []
+    assert {output for output, text in outputs.items() if len(text) < 1000} == set(), "each output must have something to search"
+    assert [(output, secret) for output, text in outputs.items() for secret in PLANTED if secret in text] == []

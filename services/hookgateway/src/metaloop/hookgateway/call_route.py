@@ -1,4 +1,4 @@
-"""The HTTP surface: `POST /v1/call`; probes and metrics are every service's own."""
+"""Serves `POST /v1/call`: parses the request, makes the call, and sends its verdict."""
 
 import asyncio
 import re
@@ -14,11 +14,11 @@ from metaloop.common.hooks.call import PARENT_HEADER, PATH, REVISION_HEADER, TAR
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Call, Gateway
 from metaloop.hookgateway.core.target import Target, parse_target
-from metaloop.hookgateway.core.verdict import verdict_of
+from metaloop.hookgateway.core.verdict import verdict_of_error
 from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, RequestTooLarge, WrongToken
 
-REMEMBERED_TARGETS: Final = 1024
-"""How many parsed target headers are kept: one for each hook of each controller, and what is left of their former specs."""
+CACHED_TARGETS: Final = 1024
+"""How many parsed target headers are kept: one for each hook of each controller, and some of their former specs."""
 
 _TARGET_KEY = TARGET_HEADER.lower().encode()
 _PARENT_KEY = PARENT_HEADER.lower().encode()
@@ -30,12 +30,12 @@ log = get_logger()
 
 
 class CallRoute:
-    """`POST /v1/call`, as a bare ASGI application: bytes in, bytes out, and the caller watched for while the webhook thinks."""
+    """`POST /v1/call` as a bare ASGI application: bytes in, bytes out. A call is cancelled when its caller disconnects."""
 
     def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int, stopping: asyncio.Event) -> None:
         self._gateway = gateway
         self._stopping = stopping
-        """Set when this process is about to end: from then on, new calls are refused."""
+        """Set when this process is about to end. From then on, new calls are refused."""
 
         self._in_flight: set[asyncio.Task[Verdict]] = set()
         self._idle = asyncio.Event()
@@ -46,16 +46,16 @@ class CallRoute:
         self._max_request_bytes = max_request_bytes
 
     def mount(self, app: FastAPI) -> None:
-        """Serve calls on this application."""
+        """Add the route to this application."""
         app.router.routes.insert(0, Route(PATH, self, methods=["POST"]))
 
     async def finished(self) -> None:
-        """Wait until no call is in flight; those that still are when this is cancelled are ended."""
+        """Wait until no call is in flight. If this is cancelled, the calls that still are will be cancelled too."""
         try:
             await self._idle.wait()
         except asyncio.CancelledError:
-            for calling in self._in_flight:
-                calling.cancel()
+            for call_task in self._in_flight:
+                call_task.cancel()
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +79,7 @@ class CallRoute:
         try:
             target = _target(headers.get(_TARGET_KEY, b""))
         except HookError as error:
-            return verdict_of(error)
+            return verdict_of_error(error)
         call = Call(
             target=target,
             parent_uid=headers.get(_PARENT_KEY, b"").decode("latin-1"),
@@ -87,35 +87,36 @@ class CallRoute:
             traceparent=_traceparent(headers),
             body=body,
         )
-        return await self._verdict_unless_caller_leaves(receive, call)
+        return await self._verdict_while_connected(receive, call)
 
-    async def _verdict_unless_caller_leaves(self, receive: Receive, call: Call) -> Verdict:
-        """The verdict. Raises CallerLeft when its caller goes away: then the call has been cancelled, down to the webhook's connection.
+    async def _verdict_while_connected(self, receive: Receive, call: Call) -> Verdict:
+        """The verdict. Raises CallerLeft if the caller disconnects; the call and its connection to the webhook are ended then.
 
-        A reconciler that dies gives up its lease on the parent, and the next one may call the same hook at once. Two calls for one parent
-        at a time would break what hooks are promised, so the first must end with its caller and not with its timeout.
+        When a reconciler dies, its lease on the parent ends, and the next reconciler may call the same hook at once. Hooks
+        are promised that there are never two calls for one parent at a time. So the first call must end with its caller
+        and not with its timeout.
         """
         async with asyncio.TaskGroup() as group:
-            calling = group.create_task(self._gateway.verdict_on(call))
-            watching = group.create_task(_cancel_when_left(receive, calling))
-            calling.add_done_callback(lambda _: watching.cancel())
-            self._begin(calling)
-        if calling.cancelled():
+            call_task = group.create_task(self._gateway.verdict_on(call))
+            watch_task = group.create_task(_cancel_on_disconnect(receive, call_task))
+            call_task.add_done_callback(lambda _: watch_task.cancel())
+            self._begin(call_task)
+        if call_task.cancelled():
             raise Draining("ended: this gateway goes away") if self._stopping.is_set() else CallerLeft
-        return calling.result()
+        return call_task.result()
 
-    def _begin(self, calling: asyncio.Task[Verdict]) -> None:
-        self._in_flight.add(calling)
+    def _begin(self, call_task: asyncio.Task[Verdict]) -> None:
+        self._in_flight.add(call_task)
         self._idle.clear()
-        calling.add_done_callback(self._end)
+        call_task.add_done_callback(self._end)
 
-    def _end(self, calling: asyncio.Task[Verdict]) -> None:
-        self._in_flight.discard(calling)
+    def _end(self, call_task: asyncio.Task[Verdict]) -> None:
+        self._in_flight.discard(call_task)
         if not self._in_flight:
             self._idle.set()
 
 
-@lru_cache(REMEMBERED_TARGETS)
+@lru_cache(CACHED_TARGETS)
 def _target(header: bytes) -> Target:
     target = parse_target(header)
     if target.timeout_is_ignored:
@@ -124,7 +125,7 @@ def _target(header: bytes) -> Target:
 
 
 def _traceparent(headers: dict[bytes, bytes]) -> str:
-    """The caller's trace context, if it is one: what a webhook is sent must be well-formed, whoever called."""
+    """The caller's trace context, or nothing if it is malformed: a webhook must get a valid one or none."""
     value = headers.get(b"traceparent", b"")
     return value.decode() if _TRACEPARENT.fullmatch(value) else ""
 
@@ -144,10 +145,10 @@ async def _body(receive: Receive, *, limit: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _cancel_when_left(receive: Receive, calling: asyncio.Task[Verdict]) -> None:
+async def _cancel_on_disconnect(receive: Receive, call_task: asyncio.Task[Verdict]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    calling.cancel()
+    call_task.cancel()
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

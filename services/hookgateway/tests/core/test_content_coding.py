@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.hookgateway.core.coding import plain_bytes, plain_prefix
+from metaloop.hookgateway.core.content_coding import plain_bytes, plain_prefix
 from metaloop.hookgateway.errors import BodyTooLarge, BodyUndecodable
 
 BOMB = gzip.compress(b"\0" * 10_000_000, mtime=0)
@@ -47,7 +47,7 @@ def test_more_than_the_limit_is_refused(coding: str, body: bytes):
 
 
 @pytest.mark.parametrize(("coding", "body"), [("", b"x" * 100), ("gzip", gzip.compress(b"x" * 100, mtime=0))])
-def test_exactly_the_limit_is_taken(coding: str, body: bytes):
+def test_exactly_the_limit_is_accepted(coding: str, body: bytes):
     assert plain_bytes(body, coding=coding, limit=100) == b"x" * 100
 
 
@@ -62,12 +62,12 @@ def test_exactly_the_limit_is_taken(coding: str, body: bytes):
         ("gzip", BOMB, b"\0" * 5),
     ],
 )
-def test_prefix_is_as_much_as_can_be_had(coding: str, body: bytes, prefix: bytes):
+def test_prefix_is_as_much_as_can_be_decoded(coding: str, body: bytes, prefix: bytes):
     assert plain_prefix(body, coding=coding, limit=5) == prefix
 
 
 @given(st.binary(), st.sampled_from(["", "gzip", "deflate", "br"]), st.integers(0, 50))
-def test_nothing_that_comes_out_is_longer_than_the_limit(body: bytes, coding: str, limit: int):
+def test_result_is_never_longer_than_the_limit(body: bytes, coding: str, limit: int):
     try:
         plain = plain_bytes(body, coding=coding, limit=limit)
     except (BodyTooLarge, BodyUndecodable):

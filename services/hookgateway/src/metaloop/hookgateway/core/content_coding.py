@@ -1,4 +1,4 @@
-"""A body in its content coding to the plain bytes, never more of them than the limit."""
+"""Undoes the content coding of a body, with a limit on the bytes that come out."""
 
 import zlib
 from typing import Final
@@ -6,19 +6,23 @@ from typing import Final
 from metaloop.hookgateway.errors import BodyTooLarge, BodyUndecodable
 
 ACCEPTED: Final = "gzip, deflate"
-"""What we offer in Accept-Encoding."""
+"""The value of Accept-Encoding in requests."""
 
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""zlib's name for the container of each coding. A second layer of coding is not offered, so a list of two is refused like any unknown one."""
+"""What zlib calls the container of each coding.
+
+Two codings on top of each other are not offered, so a list of two is refused like any unknown coding.
+"""
 
 _PLAIN: Final = frozenset({"", "identity"})
 
 
 def plain_bytes(body: bytes, *, coding: str, limit: int) -> bytes:
-    """The body with its content coding undone.
+    """The body without its content coding.
 
-    Raises BodyTooLarge as soon as one byte more than the limit has come out, so that a small body which would grow a thousandfold costs
-    no more than any other; and BodyUndecodable for an unknown coding, or a body that ends early or is not in its coding.
+    Raises BodyTooLarge when one byte more than the limit has come out, so a small body that would grow a thousandfold
+    costs no more than any other. Raises BodyUndecodable for an unknown coding, and for a body that ends early or is not
+    in its coding.
     """
     name = coding.strip().lower()
     if name in _PLAIN:
@@ -29,7 +33,7 @@ def plain_bytes(body: bytes, *, coding: str, limit: int) -> bytes:
 
 
 def plain_prefix(body: bytes, *, coding: str, limit: int) -> bytes:
-    """The beginning of the plain bytes, as far as they can be had: for an error's text, where half a body is better than none."""
+    """The first plain bytes, as far as they can be decoded: half a body is better than none in an error's message."""
     window_bits = _WINDOW_BITS.get(coding.strip().lower())
     if window_bits is None:
         return body[:limit]

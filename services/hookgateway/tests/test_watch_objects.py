@@ -1,4 +1,4 @@
-"""Secrets and ConfigMaps followed in a real cluster, with no more permission than their names."""
+"""Secrets and ConfigMaps watched in a real cluster, with permission for their names only."""
 
 import asyncio
 from base64 import b64encode
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from process import gateway_process
-from webserver import Line, Request, response, serving
+from webserver import Request, ServerConnection, response, serving
 
 from metaloop.common.hooks.call import Rejected
 from metaloop.common.json import JsonObject
@@ -22,8 +22,8 @@ from metaloop.devkit.testbed.builtin import SECRETS
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.testbed.plane import bare_plane
-from metaloop.hookgateway.core.connection import Referent
-from metaloop.hookgateway.follow import following
+from metaloop.hookgateway.core.connection import ObjectRef
+from metaloop.hookgateway.watch_objects import ClusterObjects
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +47,7 @@ async def namespace(admin: KubeClient) -> str:
 
 @pytest_asyncio.fixture
 async def account(plane: ControlPlane, namespace: str, tmp_path: Path) -> AsyncIterator[Account]:
-    """The gateway's own service account, which may do nothing yet."""
+    """The gateway's service account, without any permission yet."""
     async with Cluster.connect(plane) as cluster:
         yield await Account.create(plane, cluster, namespace=namespace, name="gateway", folder=tmp_path)
 
@@ -59,7 +59,7 @@ async def gateway(account: Account) -> AsyncIterator[KubeClient]:
 
 
 async def permit(account: Account, resource: str, name: str) -> None:
-    """Let the gateway list and watch this one object."""
+    """Permit the gateway to list and watch this one object."""
     await account.allow(rule("", [resource], verbs=["list", "watch"], names=[name]), namespace=account.namespace)
 
 
@@ -68,9 +68,9 @@ def secret(namespace: str, name: str, **values: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
-async def test_secret_is_followed_through_its_life(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
+async def test_secret_is_watched_from_creation_to_deletion(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
     await permit(account, "secrets", "auth")
-    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "auth"))) as states:
+    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "auth"))) as states:
         assert await anext(states) is None
 
         await admin.create(SECRETS, secret(namespace, "auth", token="one"))
@@ -89,15 +89,15 @@ async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, accoun
     metadata: JsonObject = {"name": "roots", "namespace": namespace}
     await admin.create(CONFIG_MAPS, {"metadata": metadata, "data": {"ca.crt": "PEM"}, "binaryData": {"bin": "AAE="}})
 
-    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("ConfigMap", namespace, "roots"))) as states:
+    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("ConfigMap", namespace, "roots"))) as states:
         assert await anext(states) == {"ca.crt": b"PEM", "bin": b"\0\1"}
 
 
-async def test_object_that_was_not_permitted_is_not_read(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
+async def test_object_without_permission_is_not_read(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
     await permit(account, "secrets", "auth")
     await admin.create(SECRETS, secret(namespace, "other", token="one"))
 
-    async with asyncio.timeout(20), aclosing(following(gateway)(Referent("Secret", namespace, "other"))) as states:
+    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "other"))) as states:
         with pytest.raises(Forbidden, match="gateway"):
             await anext(states)
 
@@ -111,7 +111,7 @@ async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeC
         }
 
         async def is_told(reason: str) -> None:
-            verdict = await gateway.ask(webhook)
+            verdict = await gateway.call(webhook)
             assert (verdict.fault.wire if isinstance(verdict, Rejected) else "") == reason
 
         await is_told("CredentialsUnavailable")
@@ -121,6 +121,6 @@ async def test_rotated_secret_reaches_the_webhook_without_a_restart(admin: KubeC
         await eventually(lambda: is_told(""))
 
 
-async def wants_new_token(request: Request, line: Line) -> None:
-    """A webhook that takes `Bearer new` and nothing else."""
-    await line.send(response(200 if request.headers["authorization"] == "Bearer new" else 401, b"{}"))
+async def wants_new_token(request: Request, connection: ServerConnection) -> None:
+    """A webhook that accepts `Bearer new` and nothing else."""
+    await connection.send(response(200 if request.headers["authorization"] == "Bearer new" else 401, b"{}"))
