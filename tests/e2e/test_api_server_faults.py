@@ -16,7 +16,7 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
-from .crowds import PARENTS, Crowd
+from .many_parents import PARENTS, ManyParents
 
 _FROZEN_SECONDS = 30.0
 _REFUSED_SECONDS = 10.0
@@ -31,16 +31,16 @@ _SETTLED_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A crowd whose services reach the API server through a proxy; what is asked of the cluster's users goes straight there."""
+    """Parents whose services reach the API server through a proxy, which the test itself bypasses."""
 
     lab: Lab
-    crowd: Crowd
+    parents: ManyParents
     proxy: ApiProxy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def remote(assets: Path) -> AsyncIterator[Remote]:
-    """A crowd in a cluster of its own, which has settled; no hook was ever asked about one parent twice at once."""
+    """Parents that have settled, in a cluster of their own; no hook was ever called twice at once for one parent."""
     with run_folder() as folder:
         async with Ground.start(assets, folder) as ground, ApiProxy.before(ground.plane, folder) as proxy, Webhook.serve() as webhook:
             await install_parent(ground.cluster, THINGS)
@@ -49,9 +49,9 @@ async def remote(assets: Path) -> AsyncIterator[Remote]:
                 story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="remote")
                 await story.begin()
                 await story.controller()
-                crowd = Crowd(story)
-                await crowd.appear()
-                yield Remote(story.lab, crowd, proxy)
+                parents = ManyParents(story)
+                await parents.create()
+                yield Remote(story.lab, parents, proxy)
                 await story.end()
             assert webhook.overlaps == []
 
@@ -59,13 +59,13 @@ async def remote(assets: Path) -> AsyncIterator[Remote]:
 async def test_what_changed_while_the_api_server_stood_still_is_served_when_it_goes_on(remote: Remote) -> None:
     remote.proxy.freeze()
     asked = len(remote.proxy.asked)
-    await remote.crowd.change("changed behind the ice")
+    await remote.parents.change("changed behind the ice")
     await asyncio.sleep(_FROZEN_SECONDS)
     asked = len(remote.proxy.asked) - asked
 
     remote.proxy.thaw()
 
-    await eventually(lambda: remote.crowd.all_show("changed behind the ice"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: remote.parents.all_show("changed behind the ice"), within_seconds=_SETTLED_SECONDS)
     assert asked < _MOST_REQUESTS_A_SECOND * _FROZEN_SECONDS
 
 
@@ -73,22 +73,22 @@ async def test_what_changed_while_the_api_server_stood_still_is_served_when_it_g
 async def test_everybody_is_turned_away_for_a_while(remote: Remote, code: int) -> None:
     remote.proxy.refusals["/"] = code
     asked = len(remote.proxy.asked)
-    await remote.crowd.change(f"changed during {code}")
+    await remote.parents.change(f"changed during {code}")
     await asyncio.sleep(_REFUSED_SECONDS)
     asked = len(remote.proxy.asked) - asked
 
     remote.proxy.refusals.clear()
 
-    await eventually(lambda: remote.crowd.all_show(f"changed during {code}"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: remote.parents.all_show(f"changed during {code}"), within_seconds=_SETTLED_SECONDS)
     assert asked < PARENTS * _MOST_TRIES * _MOST_REQUESTS_A_TRY + _MOST_REQUESTS_A_SECOND * _REFUSED_SECONDS
 
 
 async def test_the_api_server_is_killed_in_the_middle_of_the_work(remote: Remote) -> None:
     plane = remote.lab.ground.plane
-    await remote.crowd.change("changed just before")
+    await remote.parents.change("changed just before")
 
     await plane.apiserver.kill()
     await plane.apiserver.start()
 
     async with Cluster.connect(plane):
-        await eventually(lambda: remote.crowd.all_show("changed just before"), within_seconds=_SETTLED_SECONDS)
+        await eventually(lambda: remote.parents.all_show("changed just before"), within_seconds=_SETTLED_SECONDS)

@@ -17,7 +17,7 @@ from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
-from .crowds import Crowd
+from .many_parents import ManyParents
 
 _PARTITION_SECONDS = 30.0
 _BACK_SECONDS = 2.0
@@ -29,16 +29,16 @@ _MORE_BYTES = 30 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A crowd whose services reach the broker through a proxy."""
+    """Parents whose services reach the broker through a proxy."""
 
     lab: Lab
-    crowd: Crowd
+    parents: ManyParents
     proxy: TcpProxy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def broken(assets: Path) -> AsyncIterator[Broken]:
-    """A story in a cluster of its own, in which all parents have settled; no hook was ever asked about one parent twice at once."""
+    """Parents that have settled, in a cluster of their own; no hook was ever called twice at once for one parent."""
     with run_folder() as folder:
         async with (
             Ground.start(assets, folder) as ground,
@@ -50,9 +50,9 @@ async def broken(assets: Path) -> AsyncIterator[Broken]:
             story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="broken")
             await story.begin()
             await story.controller()
-            crowd = Crowd(story)
-            await crowd.appear()
-            yield Broken(story.lab, crowd, proxy)
+            parents = ManyParents(story)
+            await parents.create()
+            yield Broken(story.lab, parents, proxy)
             await story.end()
             assert webhook.overlaps == []
 
@@ -60,23 +60,23 @@ async def broken(assets: Path) -> AsyncIterator[Broken]:
 async def test_changes_while_the_broker_is_down_are_served_as_soon_as_it_is_back(broken: Broken) -> None:
     broker = broken.lab.ground.broker
     await broker.kill()
-    await broken.crowd.change("changed while it was down")
+    await broken.parents.change("changed while it was down")
     await asyncio.sleep(3)
 
     await broker.restart()
 
-    await eventually(lambda: broken.crowd.any_shows("changed while it was down"), within_seconds=_BACK_SECONDS)
-    await eventually(lambda: broken.crowd.all_show("changed while it was down"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: broken.parents.any_shows("changed while it was down"), within_seconds=_BACK_SECONDS)
+    await eventually(lambda: broken.parents.all_show("changed while it was down"), within_seconds=_SETTLED_SECONDS)
 
 
 async def test_a_broker_that_lost_its_store_is_filled_again(broken: Broken) -> None:
     broker = broken.lab.ground.broker
-    changing = asyncio.create_task(broken.crowd.change("changed before it was wiped"))
+    changing = asyncio.create_task(broken.parents.change("changed before it was wiped"))
 
     await broker.wipe()
 
     await changing
-    await eventually(lambda: broken.crowd.all_show("changed before it was wiped"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: broken.parents.all_show("changed before it was wiped"), within_seconds=_SETTLED_SECONDS)
 
 
 async def test_a_partition_of_half_a_minute_loses_nothing_costs_no_memory_and_is_over_when_it_is_over(broken: Broken) -> None:
@@ -88,15 +88,15 @@ async def test_a_partition_of_half_a_minute_loses_nothing_costs_no_memory_and_is
         rounds = 0
         while time.monotonic() - began < _PARTITION_SECONDS:
             rounds += 1
-            await broken.crowd.change(f"round {rounds}")
+            await broken.parents.change(f"round {rounds}")
             await asyncio.sleep(1)
         await eventually(lambda: _is_alive(watcher.url, expected=False), within_seconds=5)
         assert watcher.rss_bytes() < before + _MORE_BYTES
     finally:
         broken.proxy.heal()
 
-    await eventually(lambda: broken.crowd.any_shows(f"round {rounds}"), within_seconds=_BACK_SECONDS)
-    await eventually(lambda: broken.crowd.all_show(f"round {rounds}"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: broken.parents.any_shows(f"round {rounds}"), within_seconds=_BACK_SECONDS)
+    await eventually(lambda: broken.parents.all_show(f"round {rounds}"), within_seconds=_SETTLED_SECONDS)
     await eventually(lambda: _is_alive(watcher.url, expected=True), within_seconds=5)
 
 
@@ -104,9 +104,9 @@ async def test_a_partition_of_half_a_minute_loses_nothing_costs_no_memory_and_is
 async def test_a_slow_broker_makes_all_slower_and_nothing_wrong(broken: Broken, delay_seconds: float) -> None:
     broken.proxy.delay_seconds = delay_seconds
     try:
-        await broken.crowd.change("changed slowly")
+        await broken.parents.change("changed slowly")
 
-        await eventually(lambda: broken.crowd.all_show("changed slowly"), within_seconds=2 * _SETTLED_SECONDS)
+        await eventually(lambda: broken.parents.all_show("changed slowly"), within_seconds=2 * _SETTLED_SECONDS)
     finally:
         broken.proxy.delay_seconds = 0.0
 

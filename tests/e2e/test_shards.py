@@ -1,4 +1,4 @@
-"""Two watchers that share the controllers by shards: each controller is served by one of them, and reconcilers serve both."""
+"""Two watchers with a shard each: each controller is served by one of them, and reconcilers serve both."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,29 +7,29 @@ import pytest_asyncio
 
 from metaloop.devkit.testbed.eventually import steadily
 
-from .estates import Estate, change, converge, times_told
+from .sharded_lab import ShardedLab, change, converge, event_count
 
 _NAMES = [f"sharded-{number}" for number in range(6)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shards(assets: Path) -> AsyncIterator[Estate]:
-    """Six controllers, shared by two watchers; no hook was ever asked about one parent twice at once."""
-    async with Estate.settle(assets, watchers=({"SHARD": "0/2"}, {"SHARD": "1/2"}), names=_NAMES, labels={}) as shards:
+async def shards(assets: Path) -> AsyncIterator[ShardedLab]:
+    """Six controllers, divided among two watchers; no hook was ever called twice at once for one parent."""
+    async with ShardedLab.start(assets, watchers=({"SHARD": "0/2"}, {"SHARD": "1/2"}), names=_NAMES, labels={}) as shards:
         yield shards
         assert [str(each) for each in shards.lab.webhook.overlaps] == []
 
 
-async def test_each_controller_is_served_by_one_watcher(shards: Estate) -> None:
-    even, odd = [await shards.share_of(watcher) for watcher in shards.watchers]
+async def test_each_controller_is_served_by_one_watcher(shards: ShardedLab) -> None:
+    even, odd = [await shards.stories_of(watcher) for watcher in shards.watchers]
 
     assert even
     assert odd
     assert sorted(story.name for story in (*even, *odd)) == _NAMES
-    assert [await times_told(story, "Started") for story in shards.stories] == [1] * len(_NAMES)
+    assert [await event_count(story, "Started") for story in shards.stories] == [1] * len(_NAMES)
 
 
-async def test_one_reconciler_serves_both_shards(shards: Estate) -> None:
+async def test_one_reconciler_serves_both_shards(shards: ShardedLab) -> None:
     idle, _ = shards.lab.stack.reconcilers
 
     await idle.stop()
@@ -39,9 +39,9 @@ async def test_one_reconciler_serves_both_shards(shards: Estate) -> None:
     await idle.start()
 
 
-async def test_death_of_one_shards_watcher_concerns_its_own_controllers_alone(shards: Estate) -> None:
+async def test_death_of_one_shards_watcher_concerns_its_own_controllers_alone(shards: ShardedLab) -> None:
     (mortal, survivor), children = shards.watchers, await shards.children()
-    orphaned, served = await shards.share_of(mortal), await shards.share_of(survivor)
+    orphaned, served = await shards.stories_of(mortal), await shards.stories_of(survivor)
 
     await change(orphaned, text="while it dies")
     await mortal.kill()
@@ -54,6 +54,6 @@ async def test_death_of_one_shards_watcher_concerns_its_own_controllers_alone(sh
     await mortal.start()
     await converge(shards.stories, text="while it is dead")
     assert await shards.children() == children
-    assert [await times_told(story, "Started") for story in served] == [1] * len(served)
-    assert [await times_told(story, "Started") for story in orphaned] == [2] * len(orphaned)
-    assert [await times_told(story, "Stopped") for story in shards.stories] == [0] * len(_NAMES)
+    assert [await event_count(story, "Started") for story in served] == [1] * len(served)
+    assert [await event_count(story, "Started") for story in orphaned] == [2] * len(orphaned)
+    assert [await event_count(story, "Stopped") for story in shards.stories] == [0] * len(_NAMES)

@@ -1,4 +1,4 @@
-"""Two watchers that share the controllers by labels: a controller whose label is edited moves from one to the other."""
+"""Two watchers with a label selector each: a controller whose label is edited moves from one to the other."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,18 +12,18 @@ from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.story import Story, three_config_maps
 
-from .estates import PARENTS, Estate, change, converge, times_told
+from .sharded_lab import PARENTS, ShardedLab, change, converge, event_count
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def teams(assets: Path) -> AsyncIterator[Estate]:
+async def teams(assets: Path) -> AsyncIterator[ShardedLab]:
     """Two controllers of team blue, and a watcher for each team."""
     watchers = ({"TARGET_LABEL_SELECTOR": "team=blue"}, {"TARGET_LABEL_SELECTOR": "team=red"})
-    async with Estate.settle(assets, watchers=watchers, names=["mover", "stayer"], labels={"team": "blue"}) as teams:
+    async with ShardedLab.start(assets, watchers=watchers, names=["mover", "stayer"], labels={"team": "blue"}) as teams:
         yield teams
 
 
-async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_changes(teams: Estate) -> None:
+async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_changes(teams: ShardedLab) -> None:
     """What the former watcher has in hand ends there before the other begins: no hook is asked about one parent by both, no child made anew."""
     (mover, stayer), (blue, red) = teams.stories, teams.watchers
     children = await teams.children()
@@ -36,14 +36,14 @@ async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_
         await converge([mover], text=f"after {team}")
         await converge([stayer], text=f"before {team}")
 
-    assert await teams.share_of(blue) == [stayer]
+    assert await teams.stories_of(blue) == [stayer]
     assert await teams.children() == children
-    await eventually(lambda: _was_told(mover, started=4, stopped=3))
-    await _was_told(stayer, started=1, stopped=0)
+    await eventually(lambda: _has_events(mover, started=4, stopped=3))
+    await _has_events(stayer, started=1, stopped=0)
     assert [str(each) for each in teams.lab.webhook.overlaps] == []
 
 
-async def test_a_controller_moves_only_once_a_hook_that_takes_long_has_answered(teams: Estate) -> None:
+async def test_a_controller_moves_only_once_a_hook_that_takes_long_has_answered(teams: ShardedLab) -> None:
     (_, mover), (_, red) = teams.stories, teams.watchers
     asked, go_on = asyncio.Event(), asyncio.Event()
 
@@ -73,10 +73,10 @@ async def _edit(story: Story, metadata: JsonObject) -> None:
     await story.cluster.patch(COMPOSITES, "", story.name, {"metadata": metadata})
 
 
-async def _serves(estate: Estate, watcher: Service, story: Story) -> None:
-    expect(story in await estate.share_of(watcher), f"{watcher.name} does not serve {story.name}")
+async def _serves(lab: ShardedLab, watcher: Service, story: Story) -> None:
+    expect(story in await lab.stories_of(watcher), f"{watcher.name} does not serve {story.name}")
 
 
-async def _was_told(story: Story, *, started: int, stopped: int) -> None:
-    told = (await times_told(story, "Started"), await times_told(story, "Stopped"))
-    expect(told == (started, stopped), f"{story.name} was told to have started and stopped {told} times")
+async def _has_events(story: Story, *, started: int, stopped: int) -> None:
+    told = (await event_count(story, "Started"), await event_count(story, "Stopped"))
+    expect(told == (started, stopped), f"{story.name} has {told} events of starts and stops")

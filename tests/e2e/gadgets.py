@@ -1,4 +1,4 @@
-"""Fleets: parents whose Gadgets roll from one template to the next, and the test that plays their kubelet."""
+"""Gadgets: children of a parent that are rolled out from one template to the next, and become ready when the test says so."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}
 
 
 def gadgets_of(request: JsonObject) -> JsonObject:
-    """The hook: a Gadget for each of `spec.names`, saying `spec.template.text`; the status counts those that are there."""
+    """The hook: a Gadget for each of `spec.names`, with the text of `spec.template.text`; the status counts the observed ones."""
     parent = unstructured.child_object(request, "parent")
     spec = unstructured.child_object(parent, "spec")
     names, text = spec.get("names"), unstructured.child_object(spec, "template").get("text")
@@ -35,15 +35,15 @@ def _gadget(name: str, parent: JsonObject, text: JsonValue) -> JsonObject:
     return {"apiVersion": GADGETS.api_version, "kind": GADGETS.kind, "metadata": metadata, "spec": {"text": text}}
 
 
-class Fleet:
-    """A parent called `fleet` with its Gadgets, in a story of its own."""
+class Gadgets:
+    """The Gadgets of one parent, in a story of its own."""
 
-    name = "fleet"
+    parent = "rollout"
 
     def __init__(self, story: Story) -> None:
         self.story = story
 
-    async def launch(
+    async def create(
         self,
         names: Sequence[str] = ("a", "b", "c"),
         *,
@@ -51,10 +51,10 @@ class Fleet:
         checks: Sequence[JsonObject] = (READY_CHECK,),
         field_paths: Sequence[str] = ("spec.template",),
         hook: Behaviour = gadgets_of,
-        is_healed: bool = True,
+        are_ready: bool = True,
         **controller: object,
     ) -> None:
-        """A controller and a fleet of v1, at rest: all Gadgets there and, unless they are to have no status, well."""
+        """A controller, and a parent whose Gadgets are rolled out as v1; they are ready, unless they are to have no status."""
         story = self.story
         strategy: JsonObject = {"method": method, "statusChecks": {"conditions": [*checks]}}
         rule: JsonObject = {"apiVersion": GADGETS.api_version, "resource": GADGETS.resource, "updateStrategy": strategy}
@@ -65,29 +65,29 @@ class Fleet:
             "revisionHistory": {"fieldPaths": [*field_paths]} if field_paths else {},
         }
         await story.controller(hook, children=[rule], parentResource=parent, **controller)
-        await story.parent(self.name, names=[*names], template={"text": "v1"}, namespace=story.name)
+        await story.parent(self.parent, names=[*names], template={"text": "v1"}, namespace=story.name)
         await self.shows(dict.fromkeys(names, "v1"))
-        await self.heal(*names if is_healed else ())
+        await self.set_ready(*names if are_ready else ())
         await self.is_rolled_out()
 
     async def change(self, **spec: JsonValue) -> None:
-        """The parent's spec has these fields."""
-        await self.story.change(self.name, **spec)
+        """Set these fields of the parent's spec."""
+        await self.story.change(self.parent, **spec)
 
-    async def say(self, text: str) -> None:
-        """The template says another text: what is rolled out."""
+    async def set_text(self, text: str) -> None:
+        """Set the text of the template, which starts a rollout."""
         await self.change(template={"text": text})
 
-    async def heal(self, *names: str) -> None:
-        """What the kubelet does of Pods: each becomes ready, and says of which generation it knows."""
+    async def set_ready(self, *names: str) -> None:
+        """Set the status of Gadgets as a kubelet does that of Pods: ready, with the observed generation."""
         for name in names:
-            await eventually(lambda name=name: self._set_ready(name))
+            await eventually(lambda name=name: self._set_condition(name))
 
-    async def break_(self, name: str) -> None:
-        """A Gadget is not ready."""
-        await eventually(lambda: self._set_ready(name, "False"))
+    async def set_unready(self, name: str) -> None:
+        """Set the status of a Gadget to not ready."""
+        await eventually(lambda: self._set_condition(name, "False"))
 
-    async def _set_ready(self, name: str, ready: str = "True") -> None:
+    async def _set_condition(self, name: str, ready: str = "True") -> None:
         gadget = await self.story.cluster.get(GADGETS, self.story.name, name)
         condition: JsonObject = {"type": "Ready", "status": ready}
         status: JsonObject = {"conditions": [condition], "observedGeneration": unstructured.generation(gadget)}
@@ -97,17 +97,17 @@ class Fleet:
             raise AssertionError(str(refusal)) from refusal
 
     async def delete(self, name: str) -> None:
-        """Somebody deletes a Gadget."""
+        """Delete a Gadget."""
         await self.story.cluster.delete(GADGETS, self.story.name, name)
 
     async def delete_revision(self, text: str) -> None:
-        """Somebody deletes the revision of a text."""
+        """Delete the revision of a text."""
         for revision in await self._own_revisions():
             if _text_of(revision) == text:
                 await self.story.cluster.delete(REVISIONS, unstructured.namespace(revision), unstructured.name(revision))
 
     async def texts(self) -> dict[str, str]:
-        """What each Gadget says."""
+        """The text of each Gadget that is not being deleted."""
         found = await self._all_of(GADGETS, self.story.name)
         return {
             unstructured.name(gadget): unstructured.text(unstructured.child_object(gadget, "spec"), "text")
@@ -116,41 +116,41 @@ class Fleet:
         }
 
     async def shows(self, texts: dict[str, str], *, within_seconds: float = 15.0) -> None:
-        """Waits until there are these Gadgets with these texts."""
+        """Wait until these are the Gadgets and their texts."""
 
         async def check() -> None:
             found = await self.texts()
-            expect(found == texts, f"Gadgets say {found}, not {texts}; the parent tells {await self.condition()}")
+            expect(found == texts, f"texts are {found}, not {texts}; the condition is {await self.condition()}")
 
         await eventually(check, within_seconds=within_seconds)
 
-    async def waits_until(self, name: str, *, says: str) -> None:
-        """Waits until a Gadget says this."""
+    async def has_text(self, name: str, text: str) -> None:
+        """Wait until a Gadget has a text."""
 
         async def check() -> None:
             found = await self.texts()
-            expect(found.get(name) == says, f"Gadgets say {found}, {name} not yet {says}")
+            expect(found.get(name) == text, f"texts are {found}, that of {name} is not yet {text}")
 
         await eventually(check)
 
-    async def has_said(self, text: str, *, at_least: int) -> None:
-        """Raises AssertionError until so many Gadgets say this."""
+    async def some_have(self, text: str, *, at_least: int) -> None:
+        """Raise AssertionError unless so many Gadgets have a text."""
         found = await self.texts()
-        expect([*found.values()].count(text) >= at_least, f"Gadgets say {found}")
+        expect([*found.values()].count(text) >= at_least, f"texts are {found}")
 
-    async def tells(self, status: str, reason: str, message: str = "") -> None:
-        """Waits until the parent's condition Updated says this."""
+    async def has_condition(self, status: str, reason: str, message: str = "") -> None:
+        """Wait until the parent's condition Updated has this status, reason and message."""
 
         async def check() -> None:
             found = await self.condition()
             said = (found.get("status"), found.get("reason"))
-            expect(said == (status, reason) and message in unstructured.text(found, "message"), f"the parent tells {found}")
+            expect(said == (status, reason) and message in unstructured.text(found, "message"), f"the condition is {found}")
 
         await eventually(check)
 
     async def condition(self) -> JsonObject:
         """The parent's condition Updated."""
-        conditions = (await self.story.status(self.name)).get("conditions")
+        conditions = (await self.story.status(self.parent)).get("conditions")
         found = (
             [each for each in conditions if isinstance(each, dict) and each.get("type") == "Updated"]
             if isinstance(conditions, list)
@@ -160,36 +160,36 @@ class Fleet:
         return found[0] if found else {}
 
     async def waits_for(self, name: str, why: str = "") -> None:
-        """Waits until the rollout waits for a Gadget."""
-        await self.tells("False", "RolloutWaiting", f"Gadget {name} {why}".strip())
+        """Wait until the parent's condition says that the rollout waits for a Gadget."""
+        await self.has_condition("False", "RolloutWaiting", f"Gadget {name} {why}".strip())
 
     async def is_rolled_out(self, *, text: str = "v1", within_seconds: float = 15.0) -> None:
-        """Waits until the rollout of a text is over, with one revision left that every Gadget follows."""
+        """Wait until the rollout of a text is complete, and all Gadgets are of its one revision."""
 
         async def check() -> None:
             texts, condition, found = await self.texts(), await self.condition(), await self.revisions()
-            expect({*texts.values()} == {text}, f"Gadgets say {texts}, not only {text}")
-            expect(condition.get("reason") == "OnLatestRevision", f"the parent tells {condition}")
-            expect([*found] == [text], f"there are revisions {found}, not only {text}")
-            expect(sorted(found[text]) == sorted(texts), f"of the Gadgets {found[text]} follow {text}")
+            expect({*texts.values()} == {text}, f"texts are {texts}, not only {text}")
+            expect(condition.get("reason") == "OnLatestRevision", f"the condition is {condition}")
+            expect([*found] == [text], f"revisions are {found}, not only {text}")
+            expect(sorted(found[text]) == sorted(texts), f"only {found[text]} are of revision {text}")
 
         await eventually(check, within_seconds=within_seconds)
 
     async def revisions(self) -> dict[str, list[str]]:
-        """Who follows each revision, by the text that it is of."""
-        return {_text_of(each): _followers_of(each) for each in await self._own_revisions()}
+        """The Gadgets of each revision, by its text."""
+        return {_text_of(each): _gadgets_of(each) for each in await self._own_revisions()}
 
     async def has_no_revisions(self) -> None:
-        """Raises AssertionError until there are none."""
+        """Raise AssertionError if there are any."""
         expect(not await self._own_revisions(), "there are still revisions")
 
     async def _own_revisions(self) -> list[JsonObject]:
         is_namespaced = self.story.parents.namespaced
         listed = await self._all_of(REVISIONS, self.story.name if is_namespaced else "default")
-        return [each for each in listed if is_namespaced or _owner_of(each) == self.name]
+        return [each for each in listed if is_namespaced or _owner_of(each) == self.parent]
 
     async def _all_of(self, resource: ResourceInfo, namespace: str) -> list[JsonObject]:
-        """Its objects; AssertionError where the API server isn't ready to tell, as of a kind that has just come."""
+        """All objects of a kind; raises AssertionError while the API server does not serve the kind yet."""
         try:
             return await self.story.cluster.list(resource, namespace)
         except ApiRefused as refusal:
@@ -201,7 +201,7 @@ def _text_of(revision: JsonObject) -> str:
     return unstructured.text(unstructured.child_object(spec, "template"), "text")
 
 
-def _followers_of(revision: JsonObject) -> list[str]:
+def _gadgets_of(revision: JsonObject) -> list[str]:
     groups = revision.get("children")
     names = [group.get("names") for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
     return [str(name).rpartition("/")[2] for listed in names if isinstance(listed, list) for name in listed]

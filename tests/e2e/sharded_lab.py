@@ -1,4 +1,4 @@
-"""Controllers with some parents each in a cluster of their own, and watchers that share them."""
+"""A lab of its own whose controllers are divided among watchers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,34 +23,34 @@ _HOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estate:
-    """All the controllers, and the watchers that share them."""
+class ShardedLab:
+    """Controllers with some parents each, and the watchers that they are divided among."""
 
     lab: Lab
     stories: tuple[Story, ...]
 
     @property
     def watchers(self) -> tuple[Service, ...]:
-        """One for each share."""
+        """One for each shard."""
         return self.lab.stack.watchers
 
     @staticmethod
     @asynccontextmanager
-    async def settle(
+    async def start(
         assets: Path, *, watchers: Sequence[Mapping[str, str]], names: Sequence[str], labels: Mapping[str, str]
-    ) -> AsyncIterator["Estate"]:
-        """Controllers of these names, all with these labels, at rest."""
+    ) -> AsyncIterator["ShardedLab"]:
+        """Controllers with these names and labels, whose parents have converged."""
         with run_folder() as folder:
             async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook, ground.stack(watchers=watchers) as stack:
                 await install_parent(ground.cluster, THINGS)
                 lab = Lab(ground=ground, stack=stack, webhook=webhook)
-                estate = Estate(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
-                for story in estate.stories:
+                sharded = ShardedLab(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
+                for story in sharded.stories:
                     await _begin(story, labels=labels)
-                await converge(estate.stories, text="first")
-                yield estate
+                await converge(sharded.stories, text="first")
+                yield sharded
 
-    async def share_of(self, watcher: Service) -> list[Story]:
+    async def stories_of(self, watcher: Service) -> list[Story]:
         """The stories whose controller a watcher serves."""
         shown = {str(each["controller"]) for each in await self.lab.view("controllers", of=watcher)}
         return [story for story in self.stories if f"CompositeController {story.name}" in shown]
@@ -62,22 +62,22 @@ class Estate:
 
 
 async def change(stories: Sequence[Story], *, text: str) -> None:
-    """All parents of some controllers want a text of their children."""
+    """Set the text that all parents of some controllers want for their children."""
     for story in stories:
         for parent in PARENTS:
             await story.change(parent, text=text)
 
 
 async def converge(stories: Sequence[Story], *, text: str) -> None:
-    """Wait until all parents of some controllers have three children that say a text, and a status that says so."""
+    """Wait until all parents of some controllers have three children with a text, and have settled."""
     for story in stories:
         for parent in PARENTS:
             await eventually(lambda story=story, parent=parent: story.shows(parent, text=text))
             await eventually(lambda story=story, parent=parent: story.settled(parent))
 
 
-async def times_told(story: Story, reason: str) -> int:
-    """How often a controller was told of for a reason."""
+async def event_count(story: Story, reason: str) -> int:
+    """How many events about a controller have a reason."""
     events = await story.cluster.list(EVENTS, "default")
     ours = [each for each in events if unstructured.text(unstructured.child_object(each, "involvedObject"), "name") == story.name]
     return sum(unstructured.integer(each, "count") or 1 for each in ours if each["reason"] == reason)
@@ -93,6 +93,6 @@ async def _begin(story: Story, *, labels: Mapping[str, str]) -> None:
 
 
 async def _slow_hook(request: JsonObject) -> JsonObject:
-    """Slow enough that two at once for one parent would be seen."""
+    """Slow enough that two concurrent calls for one parent would be noticed."""
     await asyncio.sleep(_HOOK_SECONDS)
     return three_config_maps(request)
