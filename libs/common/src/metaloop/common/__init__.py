@@ -1,1 +1,1 @@
-"""What at least two services need; nothing lives here for one alone."""
+"""Code that at least two services need. What only one service needs belongs to that service."""

@@ -1,4 +1,4 @@
-"""A duration as Go writes it (`10s`, `1m30s`, `500ms`) to seconds."""
+"""Converts a duration in Go's syntax (`10s`, `1m30s`, `500ms`) to seconds."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ _WHOLE = re.compile(rf"([+-]?)((?:{_PART.pattern})+)")
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds that a Go duration stands for, negative ones included; None for a text that is none."""
+    """The seconds of a Go duration, which may be negative; None for any other text."""
     if text in {"0", "+0", "-0"}:
         return 0.0
     whole = _WHOLE.fullmatch(text)

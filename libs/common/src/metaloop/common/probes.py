@@ -1,4 +1,4 @@
-"""Probes: what has to hold for a service to be alive and ready, asked anew each time, and the endpoints that answer for it."""
+"""Liveness and readiness probes: named checks that run at each request, and the endpoints that report them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,29 +11,29 @@ from metaloop.common.errors import MetaloopError
 from metaloop.common.telemetry import metrics
 
 Check: TypeAlias = Callable[[], Awaitable[object]]
-"""Returns if all is well; else raises a MetaloopError or OSError whose text says what isn't, or takes too long."""
+"""Returns if the check succeeds. Raises a MetaloopError or OSError whose text says what failed. A check that takes too long fails, too."""
 
 CHECK_SECONDS = 2.0
-"""How long a check may take: less than the time-outs that people give to probes."""
+"""The timeout of a check: less than the usual timeout of a probe."""
 
 
-class Unwell(MetaloopError):
-    """What a check raises that has no better exception: its text says what isn't well."""
+class CheckFailed(MetaloopError):
+    """Raised by a check that has no more specific exception; its text says what failed."""
 
 
 class Probes:
-    """The checks of a service, by name."""
+    """The checks of one service, by name."""
 
     def __init__(self) -> None:
         self._alive: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
 
     def alive(self, name: str, check: Check) -> None:
-        """From now on the service is alive only while `check` succeeds."""
+        """Add a check to `/healthz`: the service is alive only while it succeeds."""
         self._alive[name] = check
 
     def ready(self, name: str, check: Check) -> None:
-        """From now on the service is ready only while `check` succeeds."""
+        """Add a check to `/readyz`: the service is ready only while it succeeds."""
         self._ready[name] = check
 
     def mount(self, app: FastAPI) -> None:
@@ -54,14 +54,14 @@ async def _metrics() -> Response:
 
 
 async def _answer(checks: Mapping[str, Check]) -> Response:
-    asked = dict(checks)
-    problems = await asyncio.gather(*(_problem(check) for check in asked.values()))
-    failing = {name: problem for name, problem in zip(asked, problems, strict=True) if problem}
-    return JSONResponse({"checks": list(asked), "failing": failing}, status_code=503 if failing else 200)
+    current = dict(checks)
+    problems = await asyncio.gather(*(_problem(check) for check in current.values()))
+    failing = {name: problem for name, problem in zip(current, problems, strict=True) if problem}
+    return JSONResponse({"checks": list(current), "failing": failing}, status_code=503 if failing else 200)
 
 
 async def _problem(check: Check) -> str:
-    """What isn't well, or nothing."""
+    """Why the check failed; empty if it succeeded."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             await check()

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import uvloop
 
 from metaloop.common.errors import MetaloopError
-from metaloop.common.probes import Probes, Unwell
+from metaloop.common.probes import CheckFailed, Probes
 from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener, ServiceSettings
 from metaloop.common.telemetry import configure_logging, fields, get_logger
@@ -88,9 +88,9 @@ class Service:
 
     async def _check_serving(self) -> None:
         if self.stopping.is_set():
-            raise Unwell("draining")
+            raise CheckFailed("draining")
         if not self._started:
-            raise Unwell("starting")
+            raise CheckFailed("starting")
 
     async def _drain(self) -> None:
         log.info("service.draining")

@@ -1,6 +1,6 @@
-"""Settings that services share: read from the command line and from the environment, checked at start, frozen from then on.
+"""Settings that services share, read from the command line and the environment. They are validated at start and never change.
 
-What METALOOP_ACK_WAIT_SECONDS=10 says, `--ack-wait-seconds 10` says too, and counts for more.
+`--ack-wait-seconds 10` means the same as METALOOP_ACK_WAIT_SECONDS=10, and takes precedence.
 """
 
 import sys
@@ -19,7 +19,7 @@ EXIT_INVALID_SETTINGS = 2
 
 
 class EnvironmentSettings(BaseSettings):
-    """How all settings are read; the name of a field in capitals, after the prefix, is its variable."""
+    """The base of all settings. The variable of a field is the prefix and the name of the field in capitals."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True, cli_kebab_case=True, cli_implicit_flags=True
@@ -28,68 +28,68 @@ class EnvironmentSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Where and how a service answers HTTP."""
+    """The address of an HTTP server, and its TLS."""
 
     host: str
     port: int
     reuse_port: bool = False
     """Whether several processes share the port."""
     certificate_file: str = ""
-    """PEM, the whole chain; empty: no TLS."""
+    """The certificate chain (PEM); empty for plain HTTP."""
     key_file: str = ""
     client_ca_file: str = ""
-    """Who signs the certificates that clients must show; empty: none is asked for."""
+    """The CA of client certificates, which are required then; empty to require none."""
 
 
 class ServiceSettings(EnvironmentSettings):
-    """What every service has."""
+    """The settings of every service."""
 
-    log_level: Level = Field(default="info", description="The least important lines that are logged: debug, info, warning or error.")
-    log_format: Format = Field(default="json", description="json for machines, console for people.")
+    log_level: Level = Field(default="info", description="The lowest level that is logged: debug, info, warning or error.")
+    log_format: Format = Field(default="json", description="The form of log lines: json for machines, console for people.")
     host: str = Field(default="127.0.0.1", description="The address to serve probes and metrics on; loopback unless others must reach it.")
     port: int = Field(default=8080, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
     otlp_endpoint: str = Field(
-        default="", description="Where spans go, an OTLP/HTTP collector such as http://jaeger:4318; empty: no traces."
+        default="", description="The OTLP/HTTP collector that gets the spans, such as http://jaeger:4318; empty: no traces."
     )
 
     @property
     def listener(self) -> Listener:
-        """How the service is served; one that serves more than probes may want more of it."""
+        """Where the service listens. A service that serves more than probes overrides this."""
         return Listener(host=self.host, port=self.port)
 
 
 class NatsSettings(EnvironmentSettings):
-    """The bus, as watcher and reconciler share it."""
+    """The NATS settings, which watcher and reconciler must agree on."""
 
     nats_url: str = Field(default="nats://127.0.0.1:4222", description="The NATS server, with JetStream; several separated by commas.")
     ack_wait_seconds: float = Field(
         default=5.0,
         gt=0.5,
         le=300,
-        description="How long a silent worker keeps its jobs and leases; a third of it is the pulse of a live one.",
+        description="How long a silent worker keeps its jobs and leases. A live worker renews them three times in it.",
     )
     stream_replicas: int = Field(
-        default=1, ge=1, le=5, description="How many servers of a NATS cluster keep each job; 3 where there are three of them."
+        default=1, ge=1, le=5, description="How many servers of a NATS cluster store each job; 3 in a cluster of three."
     )
 
 
 class KubeSettings(EnvironmentSettings):
-    """The cluster."""
+    """The connection to the cluster."""
 
     kubeconfig: str = Field(
         default="",
-        description="A kubeconfig file; empty: $KUBECONFIG, the service account of the pod, or ~/.kube/config, whichever is there first.",
+        description="A kubeconfig file; empty: the first that exists of $KUBECONFIG, the service account of the pod, and ~/.kube/config.",
     )
 
 
 class FieldManagerSettings(EnvironmentSettings):
-    """Who we are in `managedFields`, as watcher and reconciler have to agree on it."""
+    """Our name in `managedFields`, which watcher and reconciler must agree on."""
 
     field_manager: str = Field(
         default="metacontroller",
         min_length=1,
         max_length=128,
-        description="The name under which children are written. Another name leaves what was applied server-side under the former one behind.",
+        description="The field manager of children. After a change, fields that were applied server-side under the former name stay behind.",
     )
 
 
@@ -97,20 +97,20 @@ SettingsT = TypeVar("SettingsT", bound=EnvironmentSettings)
 
 
 def load_settings(kind: type[SettingsT], arguments: Sequence[str] = ()) -> SettingsT:
-    """The settings of this process; where they make no sense, it says which variable is wrong and exits with status 2.
+    """The settings of this process. If they are invalid, prints which variables are wrong and exits with status 2.
 
-    `--help` among the arguments prints all settings with their defaults.
+    With `--help` among the arguments, prints all settings with their defaults and exits.
     """
     try:
         command_line = CliSettingsSource[ArgumentParser](kind, cli_prog_name=f"python -m {kind.__module__.rpartition('.')[0]}")
         return CliApp.run(kind, cli_args=[*arguments], cli_settings_source=command_line)
     except ValidationError as problem:
-        sys.stderr.write(complaint(problem))
+        sys.stderr.write(_error_text(problem))
         sys.exit(EXIT_INVALID_SETTINGS)
 
 
-def complaint(problem: ValidationError) -> str:
-    """One line for each setting that is wrong, by the name of its variable; values stay out of it, they may be secrets."""
+def _error_text(problem: ValidationError) -> str:
+    """One line per invalid setting, by the name of its variable. Values are left out: they may be secrets."""
     return "".join(f"{_variable(error['loc'])}: {error['msg']}\n" for error in problem.errors(include_input=False, include_url=False))
 
 

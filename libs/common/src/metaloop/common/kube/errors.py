@@ -3,7 +3,7 @@
     Refused (Persistent)             common/errors.py; carries the ApiStatus
     ├── NotFound                     404
     ├── AlreadyExists                409 for a create
-    ├── Forbidden                    403: access rules, admission, or a namespace in deletion
+    ├── Forbidden                    403: access rules, admission, or a namespace that is being deleted
     └── Invalid                      422, and requests that are not sent because their path would be wrong
     Conflict (Transient)             409: the resourceVersion or uid differs, or another manager owns a field
     Expired (Transient)              410: the resourceVersion or continue token is too old

@@ -1,1 +1,1 @@
-"""Kubernetes objects as values: what can be said of any object, whatever its kind."""
+"""Kubernetes objects of any kind: their common fields, owner references, resources and label selectors."""

@@ -1,4 +1,4 @@
-"""Owner references: who controls an object (controllerRef), and the reference that makes a parent its controller."""
+"""Owner references: the controller of an object, and the reference that makes a parent its controller."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from metaloop.common.objects.resource import group_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRef:
-    """The owner reference that says `controller: true`: at most one on any object, the API server holds that."""
+    """The owner reference with `controller: true`. The API server allows at most one on an object."""
 
     api_version: str
     kind: str
@@ -18,7 +18,7 @@ class ControllerRef:
 
     @property
     def group(self) -> str:
-        """The owner's API group; its version doesn't matter for who it is."""
+        """The owner's API group. The version is not part of its identity."""
         return group_of(self.api_version)
 
 
@@ -42,7 +42,7 @@ def controller_ref(obj: JsonObject) -> ControllerRef | None:
 
 
 def reference_to(parent: JsonObject) -> JsonObject:
-    """The entry of `ownerReferences` that makes `parent` the controller of an object, and holds its deletion for a foreground one."""
+    """The entry of `ownerReferences` that makes `parent` the controller, and blocks a foreground deletion of `parent` until the object is gone."""
     return {
         "apiVersion": unstructured.api_version(parent),
         "kind": unstructured.kind(parent),

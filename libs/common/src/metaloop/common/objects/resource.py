@@ -1,4 +1,4 @@
-"""Which resource: an apiVersion with a plural name, and what discovery knows of it."""
+"""Resources: an apiVersion with a plural name, and what discovery knows about it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class ResourceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInfo:
-    """A resource that the API server serves, as discovery tells it."""
+    """A resource that the API server serves, from discovery."""
 
     api_version: str
     resource: str
@@ -42,10 +42,10 @@ class ResourceInfo:
     namespaced: bool
     has_status: bool = False
     id: ResourceId = field(init=False, repr=False, compare=False)
-    """The name that controllers use for it."""
+    """The resource's name as controllers write it."""
 
     def __post_init__(self) -> None:
-        """Make the id, which is asked for several times in each event and sync."""
+        """Compute `id` once: it is needed several times per event and sync."""
         object.__setattr__(self, "id", ResourceId(self.api_version, self.resource))
 
     @property
@@ -54,16 +54,16 @@ class ResourceInfo:
         return group_of(self.api_version)
 
     def collection_path(self, namespace: str = "") -> str:
-        """The URL path of the collection, within `namespace` where one is given and the resource has them."""
+        """The URL path of the collection; within `namespace` if it is not empty and the resource is namespaced."""
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         return f"{root}/namespaces/{namespace}/{self.resource}" if namespace and self.namespaced else f"{root}/{self.resource}"
 
     def path(self, namespace: str, name: str) -> str:
-        """The URL path of one object; `namespace` is not used where the resource has none."""
+        """The URL path of one object; `namespace` is ignored for a cluster-scoped resource."""
         return f"{self.collection_path(namespace)}/{name}"
 
     def to_json(self) -> JsonObject:
-        """Its wire form on the bus: camelCase keys of the same names."""
+        """The wire form for the bus: the fields in camelCase."""
         return {
             "apiVersion": self.api_version,
             "resource": self.resource,
@@ -74,7 +74,7 @@ class ResourceInfo:
 
     @classmethod
     def from_json(cls, raw: JsonObject) -> "ResourceInfo":
-        """The value of a wire form that `to_json` made."""
+        """The value from the wire form of `to_json`."""
         return cls(
             api_version=str(raw["apiVersion"]),
             resource=str(raw["resource"]),

@@ -1,4 +1,4 @@
-"""Label selectors: parsed once from a `metav1.LabelSelector` or from kubectl's text form, then matched often."""
+"""Label selectors, parsed from a `metav1.LabelSelector` or from kubectl's text form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,14 +13,14 @@ Labels: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one key: `key operator (values)`."""
+    """One condition on a key: `key operator (values)`."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Whether `labels` meet it."""
+        """Whether `labels` meet the condition."""
         return _OPERATORS[self.operator](labels.get(self.key), self.values)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ _OPERATORS: dict[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "Lt": lambda value, values: value is not None and _is_number(value) and int(value) < int(values[0]),
 }
 _OPERATORS_OF_OBJECTS = ("In", "NotIn", "Exists", "DoesNotExist")
-"""What a `metav1.LabelSelector` may say; kubectl's text form knows numbers as well."""
+"""The operators of a `metav1.LabelSelector`. kubectl's text form also has comparisons of numbers."""
 
 
 def _is_number(value: str) -> bool:
@@ -51,7 +51,7 @@ def _is_number(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All of `requirements` together; an empty one matches everything."""
+    """The conjunction of `requirements`; without any it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -74,7 +74,7 @@ EVERYTHING = Selector()
 def parse_selector(raw: JsonValue, field: str, *, labels_key: str = "matchLabels") -> Selector:
     """The selector of a `{matchLabels, matchExpressions}` object; None and `{}` match everything.
 
-    `labels_key` is `matchAnnotations` for an annotation selector. Raises InvalidSpec that names the path under `field`.
+    `labels_key` is `matchAnnotations` for an annotation selector. Raises InvalidSpec with the path below `field`.
     """
     if raw is None:
         return EVERYTHING

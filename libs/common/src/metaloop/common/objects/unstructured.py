@@ -1,10 +1,10 @@
-"""Reads of any object's common fields that never fail: what is missing or of a wrong type reads as empty."""
+"""Reads the common fields of any object. A field that is missing or has the wrong type reads as empty."""
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 
 
 def child_object(parent: JsonObject, key: str) -> JsonObject:
-    """The object at `key`, or an empty one that is not stored anywhere."""
+    """The object at `key`; else a new empty one, which is not part of `parent`."""
     value = parent.get(key)
     return value if is_object(value) else {}
 
@@ -15,7 +15,7 @@ def metadata(obj: JsonObject) -> JsonObject:
 
 
 def text(parent: JsonObject, key: str) -> str:
-    """The string at `key`, or an empty one."""
+    """The string at `key`, or an empty string."""
     value = parent.get(key)
     return value if isinstance(value, str) else ""
 
@@ -67,7 +67,7 @@ def is_deleting(obj: JsonObject) -> bool:
 
 
 def strings(value: JsonValue) -> dict[str, str]:
-    """The entries of a map whose values are strings (labels, annotations), the others left out."""
+    """The entries with string values of a map such as labels or annotations; others are left out."""
     return {key: item for key, item in value.items() if isinstance(item, str)} if is_object(value) else {}
 
 
@@ -88,6 +88,6 @@ def finalizers(obj: JsonObject) -> list[str]:
 
 
 def describe(obj: JsonObject) -> str:
-    """How messages name an object: `Kind namespace/name`."""
+    """The object's name in messages: `Kind namespace/name`."""
     space = namespace(obj)
     return f"{kind(obj)} {space}/{name(obj)}" if space else f"{kind(obj)} {name(obj)}"

@@ -1,4 +1,4 @@
-"""The only place that configures logs, traces and metrics; `fields.py` spells every key once."""
+"""Logs, traces and metrics. Only this package configures them; `fields.py` defines their keys."""
 
 from metaloop.common.telemetry.logs import configure_logging, get_logger
 

@@ -1,4 +1,4 @@
-"""Logs: events with keys, one line each on stderr, as JSON or for a reader's eyes. Other people's log lines take the same way."""
+"""Logs: one line per event on stderr, with keys, as JSON or for people. The log records of libraries take the same path."""
 
 import logging
 import sys
@@ -16,19 +16,19 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Format: TypeAlias = Literal["json", "console"]
 
 bound = bound_contextvars
-"""A block in which every line of this task carries the given keys."""
+"""A block in which every log line of this task carries the given keys."""
 
 _LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _SECRET_WORDS = ("token", "password", "secret", "authorization", "credential", "private_key")
 
 
 def get_logger() -> FilteringBoundLogger:
-    """A logger; it takes the form of the first configuration that is there when it is first used."""
+    """A logger. Its configuration is fixed at its first use."""
     return structlog.get_logger()
 
 
 def configure_logging(service: str, *, level: Level = "info", form: Format = "json") -> None:
-    """From here on, log lines of `level` and above go to stderr, each with the service's name."""
+    """From now on write log lines of `level` and above to stderr, each with the service's name."""
     stream = sys.stderr
     structlog.configure(
         processors=[
@@ -43,7 +43,7 @@ def configure_logging(service: str, *, level: Level = "info", form: Format = "js
         logger_factory=structlog.PrintLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
-    # The libraries' own lines below a warning are theirs to read.
+    # Libraries log warnings and errors only, whatever our own level.
     logging.basicConfig(handlers=[_Forward()], level=max(_LEVELS[level], logging.WARNING), force=True)
     logging.captureWarnings(capture=True)
 
@@ -69,7 +69,7 @@ def _named(service: str) -> Processor:
 
 
 def _without_secrets(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A net below the rule that nothing secret is logged: a key that sounds like a secret loses its value."""
+    """A second line of defence, since secrets must not be logged anyway: a key that sounds like a secret loses its value."""
     for key in event:
         if any(word in key for word in _SECRET_WORDS):
             event[key] = "***"
@@ -77,9 +77,9 @@ def _without_secrets(_logger: object, _method: str, event: MutableMapping[str, A
 
 
 class _Forward(logging.Handler):
-    """Hands the standard library's log records on to structlog."""
+    """Forwards the log records of the standard library to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record under its logger's name."""
+        """Log the record with its logger's name."""
         exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
         structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, exc_info=exc_info)

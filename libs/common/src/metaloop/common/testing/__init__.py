@@ -1,1 +1,1 @@
-"""Builders, a fake clock, verified fakes; imported by tests only."""
+"""Builders, a fake clock and polling, for tests only."""

@@ -1,4 +1,4 @@
-"""Values for tests, whole but for what the test is about."""
+"""Builds complete values for tests, which state only what they are about."""
 
 from collections.abc import Sequence
 

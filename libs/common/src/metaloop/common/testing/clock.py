@@ -1,8 +1,8 @@
-"""A clock that only moves when a test moves it."""
+"""A clock that moves only when a test advances it."""
 
 
 class FakeClock:
-    """Called, it tells its time, as `time.monotonic` does."""
+    """A callable like `time.monotonic`."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -12,6 +12,6 @@ class FakeClock:
         return self.now
 
     def advance(self, seconds: float) -> float:
-        """The time after so many more seconds."""
+        """Advance the clock; returns the new time."""
         self.now += seconds
         return self.now

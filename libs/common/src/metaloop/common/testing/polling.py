@@ -1,4 +1,4 @@
-"""Waits for what real parts do in their own time."""
+"""Waits for a condition that other tasks or processes bring about."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ _POLL_SECONDS = 0.01
 
 
 async def eventually(condition: Callable[[], bool], *, within_seconds: float = 30.0) -> None:
-    """Return once `condition` holds; `TimeoutError` where it doesn't in time."""
+    """Return once `condition` holds; raises TimeoutError if it does not in time."""
     async with asyncio.timeout(within_seconds):
-        while not condition():  # noqa: ASYNC110 - real parts set no event of ours
+        while not condition():  # noqa: ASYNC110 - the condition has no event to wait for
             await asyncio.sleep(_POLL_SECONDS)
