@@ -1,4 +1,4 @@
-"""TCP keep-alive: a connection notices that the machine at the other end is gone, although neither side has anything to send."""
+"""TCP keep-alive: detects that a peer's machine is gone while neither side has anything to send."""
 
 import socket
 from dataclasses import dataclass
@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepAlive:
-    """When the kernel gives up a silent peer: it sends the first probe after `idle_seconds`, then one each `interval_seconds`."""
+    """When the kernel gives up a silent peer.
+
+    It sends a probe after `idle_seconds`, then one each `interval_seconds`.
+    """
 
     idle_seconds: int
     interval_seconds: int
     probes: int
     """How many unanswered probes end the connection."""
     unacknowledged_seconds: int = 0
-    """How long sent data may stay unacknowledged, which ends the connection before any probe. 0 is the kernel's default, a quarter of an hour."""
+    """How long sent data may stay unacknowledged, which ends the connection before any probe. 0 is the kernel's
+    default, a quarter of an hour."""
 
 
 def enable_keep_alive(connection: socket.socket, keep_alive: KeepAlive) -> None:

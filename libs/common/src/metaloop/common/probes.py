@@ -11,7 +11,8 @@ from metaloop.common.errors import MetaloopError
 from metaloop.common.telemetry import metrics
 
 Check: TypeAlias = Callable[[], Awaitable[object]]
-"""Returns if the check succeeds. Raises a MetaloopError or OSError whose text says what failed. A check that takes too long fails, too."""
+"""Returns if the check succeeds. Raises a MetaloopError or OSError whose text says what failed. A check that takes too
+long fails, too."""
 
 CHECK_SECONDS = 2.0
 """The timeout of a check: less than the usual timeout of a probe."""

@@ -17,8 +17,8 @@ _BACKLOG = 2048
 _CLOSE_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 75
 _CALLERS_KEEP_ALIVE = KeepAlive(idle_seconds=2, interval_seconds=1, probes=2)
-"""Detects within four seconds that a caller's machine is gone. That is before the caller's lease ends, so its work stops before another caller
-asks for the same."""
+"""Detects within four seconds that a caller's machine is gone. That is before the caller's lease ends, so its work
+stops before another caller asks for the same."""
 
 
 class Address(NamedTuple):

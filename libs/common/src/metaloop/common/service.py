@@ -2,11 +2,12 @@
 
     starting    The probes answer; `build` connects and registers tasks, checks, routes and drains.
     serving     The tasks run. `/readyz` succeeds as long as its checks do.
-    draining    After SIGTERM or SIGINT: `/readyz` fails, the drains finish what was begun, then the tasks are cancelled.
+    draining    After SIGTERM or SIGINT: `/readyz` fails, the drains finish what was begun, then the tasks end.
     stopped     What `build` opened is closed; exit status 0.
 
-A task that fails ends the service with status 1. The supervisor (Kubernetes, for example) starts a new process, which begins from a known state.
-The process ends 8 seconds after the signal at the latest, even when its event loop is stuck. A second signal ends it at once.
+A task that fails ends the service with status 1. The supervisor (Kubernetes, for example) starts a new process, which
+begins from a known state. The process ends 8 seconds after the signal at the latest, even when its event loop is stuck.
+A second signal ends it at once.
 """
 
 import asyncio
@@ -34,8 +35,8 @@ DRAIN_SECONDS = 6.0
 LIFE_AFTER_SIGNAL_SECONDS = 7.5
 """After this time the process ends itself, finished or not: Kubernetes and the devkit wait little longer."""
 _GC_THRESHOLDS = (20_000, 20, 50)
-"""A request allocates a few hundred objects that live for milliseconds. With Python's defaults the collector runs for every second request, takes
-15 % of the hook gateway's time, and finds almost nothing."""
+"""A request allocates a few hundred objects that live for milliseconds. With Python's defaults the collector runs for
+every second request, takes 15 % of the hook gateway's time, and finds almost nothing."""
 
 log = get_logger()
 
@@ -57,7 +58,10 @@ class Service:
         self.probes.mount(self.app)
 
     def run(self, name: str, main: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run `main` as a task once `build` has finished. The service ends when it fails; it is cancelled after the drains."""
+        """Run `main` as a task once `build` has finished.
+
+        The service ends when it fails; it is cancelled after the drains.
+        """
         self._mains[name] = main
 
     def on_drain(self, name: str, drain: Callable[[], Awaitable[object]]) -> None:
@@ -65,7 +69,10 @@ class Service:
         self._drains[name] = drain
 
     async def live(self) -> None:
-        """Run all tasks until the first signal, then drain, then cancel them. Raises the exception group of the tasks that failed."""
+        """Run all tasks until the first signal, then drain, then cancel them.
+
+        Raises the exception group of the tasks that failed.
+        """
         tasks: list[asyncio.Task[object]] = []
         try:
             async with asyncio.TaskGroup() as group:
@@ -130,7 +137,10 @@ def _log_uncaught(kind: type[BaseException], problem: BaseException, trace: Trac
 
 
 def _log_failure(problem: Exception) -> None:
-    """Log one line per cause. Our own errors and the system's say what to do; any other is logged with its traceback."""
+    """Log one line per cause.
+
+    Our own errors and the system's say what to do; any other is logged with its traceback.
+    """
     if isinstance(problem, ExceptionGroup):
         for cause in problem.exceptions:
             _log_failure(cause)
@@ -176,7 +186,10 @@ def _on_signals(service: Service, living: asyncio.Task[None], start_clock: Calla
 
 @contextmanager
 def _end_in_time() -> Iterator[Callable[[], None]]:
-    """Yield a function that starts the clock. If the block has not ended in time from then on, the process ends, even with its event loop stuck."""
+    """Yield a function that starts the clock.
+
+    If the block has not ended in time from then on, the process ends, even with its event loop stuck.
+    """
     clock = threading.Timer(LIFE_AFTER_SIGNAL_SECONDS, _end_now)
     clock.daemon = True
 

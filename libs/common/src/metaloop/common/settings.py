@@ -1,4 +1,6 @@
-"""Settings that services share, read from the command line and the environment. They are validated at start and never change.
+"""Settings that services share, read from the command line and the environment.
+
+They are validated at start and never change.
 
 `--ack-wait-seconds 10` means the same as METALOOP_ACK_WAIT_SECONDS=10, and takes precedence.
 """

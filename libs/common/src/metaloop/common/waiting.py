@@ -15,7 +15,10 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
 
 
 class WaiterQueue:
-    """Tasks that wait for a slot, first in, first out. The owner of the queue counts the slots, and grants them with `wake_next`."""
+    """Tasks that wait for a slot, first in, first out.
+
+    The owner of the queue counts the slots, and grants them with `wake_next`.
+    """
 
     def __init__(self) -> None:
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -26,7 +29,8 @@ class WaiterQueue:
     async def wait(self, *, on_unused: Callable[[], None], at_front: bool = False) -> None:
         """Return when a slot was granted; with `at_front`, before all others that wait.
 
-        When the task is cancelled just after its slot was granted, `on_unused` is called: the slot must go to somebody else.
+        When the task is cancelled just after its slot was granted, `on_unused` is called: the slot must go to somebody
+        else.
         """
         waiter = asyncio.get_running_loop().create_future()
         if at_front:

@@ -24,7 +24,9 @@ class Answer(NamedTuple):
 
 
 class AnswerReader:
-    """Reads the answers of one connection, one after another, and passes each to `on_answer`. Its `on_…` methods are httptools' callbacks.
+    """Reads the answers of one connection, one after another, and passes each to `on_answer`.
+
+    Its `on_…` methods are httptools' callbacks.
 
     `feed` raises `httptools.HttpParserError` or `httptools.HttpParserUpgrade` for bytes that are not an answer.
     """

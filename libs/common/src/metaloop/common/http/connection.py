@@ -1,7 +1,8 @@
 """One connection to a server: one request at a time, and its answer before the next request is sent.
 
-The difficult parts of HTTP and TLS are done by libraries: llhttp parses (through httptools), and the event loop encrypts. A general client also does
-redirects, cookies, proxies, encodings and streams. Nothing here needs them, and they cost several times as much as the exchange itself.
+The difficult parts of HTTP and TLS are done by libraries: llhttp parses (through httptools), and the event loop
+encrypts. A general client also does redirects, cookies, proxies, encodings and streams. Nothing here needs them, and
+they cost several times as much as the exchange itself.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ class NoAnswer(ConnectionError):
 
 
 class ClosedWhileIdle(NoAnswer):
-    """An idle connection ended before any byte of the answer: the server may have closed it just as the request was sent."""
+    """An idle connection ended without any answer: the server may have closed it just as the request was sent."""
 
 
 class Connection(asyncio.Protocol):
@@ -38,7 +39,10 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and self._expected is None
 
     async def exchange(self, *request: bytes) -> Answer:
-        """Send a request, given in parts, and return its answer. Raises NoAnswer. The connection is closed if this fails or is cancelled."""
+        """Send a request, given in parts, and return its answer.
+
+        Raises NoAnswer. The connection is closed if this fails or is cancelled.
+        """
         if self._transport is None or self._expected is not None:
             raise AssertionError("exchange needs a usable connection")
         loop = asyncio.get_running_loop()
@@ -107,7 +111,9 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if self._transport.get_write_buffer_size():
-            self.cut()  # the server answered before it read the whole request. It may never read the rest, which would block the next request
+            # The server answered before it read the whole request. It may never read the rest, which would block the
+            # next.
+            self.cut()
         elif not self._reader.keeps_alive:
             self._transport.close()
             self._transport = None

@@ -18,7 +18,8 @@ IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
 """Methods that may be sent again when a kept connection turns out to be closed (RFC 9110, 9.2.2)."""
 
 _KEEP_ALIVE: Final = KeepAlive(idle_seconds=15, interval_seconds=5, probes=3, unacknowledged_seconds=5)
-"""Detects within half a minute that the server's machine is gone while a call waits for its webhook, and within seconds when a request is sent."""
+"""Detects within half a minute that the server's machine is gone while a call waits for its webhook, and within seconds
+when a request is sent."""
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 """How long to wait for the first address of a name before the next is tried in parallel (RFC 8305)."""
@@ -41,7 +42,10 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
 
 
 class Peer:
-    """A client for the server at one URL prefix. Requests may run concurrently, each on its own connection; their number is the caller's to limit."""
+    """A client for the server at one URL prefix.
+
+    Requests may run concurrently, each on its own connection; their number is the caller's to limit.
+    """
 
     def __init__(
         self,
@@ -66,9 +70,10 @@ class Peer:
         self._is_closed = False
 
     async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
-        """The answer to one request; `target` is an encoded path with its query, and `headers` is made by `header_lines`.
+        """The answer to one request. `target` is an encoded path with its query; `headers` comes from `header_lines`.
 
-        The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises NoConnection and NoAnswer.
+        The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises
+        NoConnection and NoAnswer.
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"{target!r} is not a request path")
@@ -96,7 +101,10 @@ class Peer:
         return answer
 
     def _idle(self) -> Connection | None:
-        """The most recently used connection, if it is still usable. The others are older: the server closes them, or they are dropped here."""
+        """The most recently used connection, if it is still usable.
+
+        The others are older: the server closes them, or they are dropped here.
+        """
         oldest = asyncio.get_running_loop().time() - self._idle_seconds
         while self._kept:
             connection = self._kept.pop()

@@ -1,1 +1,4 @@
-"""Access to the Kubernetes API: credentials, client, watches, discovery and Events. The only package that imports `kubernetes`."""
+"""Access to the Kubernetes API: credentials, client, watches, discovery and Events.
+
+The only package that imports `kubernetes`.
+"""

@@ -39,7 +39,10 @@ def _ignore() -> None:
 
 
 class KubeClient:
-    """A client for one API server. Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect."""
+    """A client for one API server.
+
+    Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect.
+    """
 
     def __init__(self, transport: Transport, *, limiter: RequestLimiter) -> None:
         self._transport = transport
@@ -70,7 +73,8 @@ class KubeClient:
     ) -> bytes:
         """The body of a successful answer.
 
-        A rejected request (429) was not executed. It is sent again, up to three times, if the API server asks for a wait of a second or less.
+        A rejected request (429) was not executed. It is sent again, up to three times, if the API server asks for a
+        wait of a second or less.
         """
         request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
         for tried in range(_TRIES):
@@ -103,7 +107,10 @@ class KubeClient:
         return object_of(await self.request("POST", collection_path(info, namespace_of(obj)), body=dumps(obj), params=params))
 
     async def replace(self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Params | None = None) -> JsonObject:
-        """The object after it was replaced by `obj`. Raises NotFound, and Conflict if the resourceVersion of `obj` is outdated."""
+        """The object after it was replaced by `obj`.
+
+        Raises NotFound, and Conflict if the resourceVersion of `obj` is outdated.
+        """
         path = object_path(info, namespace_of(obj), name_of(obj), subresource)
         return object_of(await self.request("PUT", path, body=dumps(obj), params=params))
 
@@ -120,7 +127,8 @@ class KubeClient:
     ) -> JsonObject:
         """The object after the patch.
 
-        Raises Conflict if the resourceVersion in the patch is outdated, or if an apply sets another manager's field. Raises Invalid if the uid differs.
+        Raises Conflict if the resourceVersion in the patch is outdated, or if an apply sets another manager's field.
+        Raises Invalid if the uid differs.
         """
         path = object_path(info, namespace, name, subresource)
         return object_of(await self.request("PATCH", path, body=body, params=params, content_type=content_type))
@@ -135,7 +143,10 @@ class KubeClient:
         resource_version: str = "",
         propagation: Propagation = "Background",
     ) -> JsonObject:
-        """The object if finalizers or a grace period still keep it, else a Status. Raises NotFound, and Conflict if the uid differs."""
+        """The object if finalizers or a grace period still keep it, else a Status.
+
+        Raises NotFound, and Conflict if the uid differs.
+        """
         preconditions: JsonObject = {"uid": uid}
         if resource_version:
             preconditions["resourceVersion"] = resource_version
@@ -148,16 +159,21 @@ class KubeClient:
         return object_of(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
 
     def watch_lines(self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _ignore) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch; close it with `contextlib.aclosing`. Raises Expired, and Unavailable if the connection breaks.
+        """The lines of a watch; close it with `contextlib.aclosing`.
 
-        It ends when the API server ends it, every few minutes. There is no timeout for silence: that is the caller's decision. `on_open` is called
-        when the server has accepted the watch, which may be long before the first line.
+        Raises Expired, and Unavailable if the connection breaks.
+
+        It ends when the API server ends it, every few minutes. There is no timeout for silence: that is the caller's
+        decision. `on_open` is called when the server has accepted the watch, which may be long before the first line.
         """
         return self._transport.lines(Request(method="GET", target=_target(path, {"watch": "true", **(params or {})})), on_open)
 
 
 def collection_path(info: ResourceInfo, namespace: str) -> str:
-    """The encoded path at which objects of `namespace` are created. Raises Invalid if the namespace is missing, or is not a name."""
+    """The encoded path at which objects of `namespace` are created.
+
+    Raises Invalid if the namespace is missing, or is not a name.
+    """
     if info.namespaced and not namespace:
         raise Invalid(_invalid(f"{info.kind} needs a namespace"))
     if namespace in _DOT_SEGMENTS:

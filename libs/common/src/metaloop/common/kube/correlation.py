@@ -1,6 +1,7 @@
 """Decides which Events to write: repeats are counted, similar ones are combined, and the rate per object is limited.
 
-The rules and figures are those of client-go's event correlator, so that users find the Events that they know. No I/O and no clock: `now` is an argument.
+The rules and figures are those of client-go's event correlator, so that users find the Events that they know. No I/O
+and no clock: `now` is an argument.
 
 - The same type, reason and message on the same object are one Event with a count.
 - After ten different messages of one type and reason within ten minutes, one Event stands for all further ones.

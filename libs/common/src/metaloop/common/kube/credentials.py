@@ -1,7 +1,7 @@
-"""The credentials for the API server and its address, from a kubeconfig or the pod's service account; read again as they change.
+"""The API server's address and our credentials, from a kubeconfig or the pod's service account; kept up to date.
 
-A login becomes one `Identity`, which is replaced when the login changes: token files are read again every minute, an exec plugin runs again when its
-credentials expire, and a 401 has everything read again at once.
+A login becomes one `Identity`, which is replaced when the login changes: token files are read again every minute, an
+exec plugin runs again when its credentials expire, and a 401 has everything read again at once.
 """
 
 import asyncio
@@ -66,7 +66,10 @@ class Credentials:
 
     @classmethod
     async def read(cls, kubeconfig: str = "") -> "Credentials":
-        """The credentials of `kubeconfig`, else of $KUBECONFIG, else of this pod, else of ~/.kube/config. Raises InvalidKubeconfig."""
+        """The credentials of `kubeconfig`, else of $KUBECONFIG, else of this pod, else of ~/.kube/config.
+
+        Raises InvalidKubeconfig.
+        """
         source = _source(kubeconfig)
         return cls(source, await _identity(source, before=None))
 
@@ -81,14 +84,20 @@ class Credentials:
         return asyncio.get_running_loop().time() >= self._due
 
     async def reread(self, stale: Identity) -> None:
-        """Read the login again, unless another caller has replaced `stale`. On failure the identity stays: the API server decides if it is still valid."""
+        """Read the login again, unless another caller has replaced `stale`.
+
+        On failure the identity stays: the API server decides if it is still valid.
+        """
         try:
             await self._renew(stale)
         except Unavailable as problem:
             log.warning("credentials.not_read", **{fields.ERROR: str(problem)})
 
     async def replace_rejected(self, rejected: Identity) -> None:
-        """Read everything again because the API server rejected `rejected`, unless that was done already. Raises Unavailable."""
+        """Read everything again because the API server rejected `rejected`, unless that was done already.
+
+        Raises Unavailable.
+        """
         if self._identity is rejected:
             self._source.forget()
         await self._renew(rejected)
@@ -130,7 +139,8 @@ def _server_url(login: Login) -> str:
         named = (parts.hostname or "").encode("idna")
     except UnicodeError:
         named = b""
-    if parts.scheme not in {"http", "https"} or not named or parts.port == 0:  # `port` raises ValueError if it is not a number
+    # `port` raises ValueError for a port that is not a number.
+    if parts.scheme not in {"http", "https"} or not named or parts.port == 0:
         raise ValueError(f"server {login.server_url!r} is not the URL of an API server")
     return url
 

@@ -1,7 +1,8 @@
 """Discovery: which resources the API server serves, by plural name and by kind.
 
-It asks for aggregated discovery, which takes two requests. Older servers are asked for each group version. A version whose discovery fails keeps its
-former entries: an aggregated API that is down for a minute must not make the children of that API vanish.
+It asks for aggregated discovery, which takes two requests. Older servers are asked for each group version. A version
+whose discovery fails keeps its former entries: an aggregated API that is down for a minute must not make the children
+of that API vanish.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +50,9 @@ class Discovery:
         self._by_kind: Mapping[tuple[str, str], ResourceInfo] = {}
 
     async def refresh(self, *, announced: frozenset[str] = frozenset()) -> bool:
-        """Run discovery again; returns whether anything changed. If it fails, raises what KubeClient raises and keeps the former resources.
+        """Run discovery again; returns whether anything changed.
+
+        If it fails, raises what KubeClient raises and keeps the former resources.
 
         `announced` versions are served by aggregated APIs. The API server's list may lag up to a minute behind those.
         """
@@ -97,7 +100,10 @@ def merged(results: Iterable[Served]) -> Served:
 
 
 def completed(listed: Served, asked: Served, *, behind: frozenset[str]) -> Served:
-    """`listed`, with the versions in `behind` replaced by what they answered themselves. A server that lists nothing is not ready: it counts as failed."""
+    """`listed`, with the versions in `behind` replaced by what they answered themselves.
+
+    A server that lists nothing is not ready: it counts as failed.
+    """
     told = {version: infos for version, infos in asked.versions.items() if infos}
     return Served(versions={**listed.versions, **told}, unknown=(listed.unknown | behind) - asked.known)
 
@@ -145,7 +151,10 @@ def group_versions(answer: JsonObject) -> list[str]:
 
 
 async def one_by_one(kube: KubeClient, listed: Iterable[str]) -> Served:
-    """The result of asking each version itself. A version that is not found serves nothing; any other error counts as failed."""
+    """The result of asking each version itself.
+
+    A version that is not found serves nothing; any other error counts as failed.
+    """
     versions: dict[str, tuple[ResourceInfo, ...]] = {}
     failed: set[str] = set()
     for group_version in listed:

@@ -15,8 +15,9 @@
     └── Unreadable                   an answer that no API server sends: a write may have been executed
     InvalidKubeconfig (Persistent)   the kubeconfig or service account is missing or invalid
 
-Any other status below 500 is `Refused`, and any other from 500 on is `Unavailable`, with four exceptions that the API server answers with 500 although
-it refuses the object: an apply that does not fit the schema, an object too large to store, an invalid name, and an admission webhook that fails.
+Any other status below 500 is `Refused`, and any other from 500 on is `Unavailable`, with four exceptions that the API
+server answers with 500 although it refuses the object: an apply that does not fit the schema, an object too large to
+store, an invalid name, and an admission webhook that fails.
 """
 
 import re
@@ -134,12 +135,13 @@ _REASON_OF_CODE = {
 
 
 _SCHEMA_MISMATCHES = ("failed to create typed patch object", "failed to convert new object")
-"""How the message begins when an applied object does not fit its schema: a number for a string, an unknown field, a duplicate key."""
+"""How the message begins when an applied object does not fit its schema: a number for a string, an unknown field, a
+duplicate key."""
 _REFUSED_WITH_500 = re.compile(
     r"etcdserver: request is too large|trying to send message larger than max|invalid resource name |failed calling webhook "
 )
-"""Messages with which a healthy API server answers 500 because of one object: it is too large for etcd or gRPC, its name is not a path segment, or its
-admission webhook fails."""
+"""Messages with which a healthy API server answers 500 because of one object: it is too large for etcd or gRPC, its
+name is not a path segment, or its admission webhook fails."""
 _QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
 
 
@@ -160,7 +162,10 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
 
 
 def _brief(message: str) -> str:
-    """The message without the complete objects that validation quotes. The reason follows them, and would be cut off."""
+    """The message without the complete objects that validation quotes.
+
+    The reason follows them, and would be cut off.
+    """
     return _QUOTED_OBJECT.sub("{…}", message)
 
 

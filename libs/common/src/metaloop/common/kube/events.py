@@ -103,7 +103,10 @@ class EventRecorder:
         return await self._try_to_write(write)
 
     async def _try_to_write(self, write: _Write) -> None:
-        """Count a repetition on the existing Event. Create the Event if it is new, or was deleted (Events live for an hour)."""
+        """Count a repetition on the existing Event.
+
+        Create the Event if it is new, or was deleted (Events live for an hour).
+        """
         if write.correlated.count > 1:
             with suppress(NotFound):
                 namespace, name = _namespace(write.occurrence.subject), write.correlated.name

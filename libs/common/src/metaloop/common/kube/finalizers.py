@@ -17,7 +17,10 @@ _LIST_TRIES: Final = 3
 
 
 async def holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
-    """The metadata of all objects of a resource that have the finalizer, as they are now. Raises what KubeClient raises."""
+    """The metadata of all objects of a resource that have the finalizer, as they are now.
+
+    Raises what KubeClient raises.
+    """
     for _ in range(_LIST_TRIES - 1):
         try:
             return [each async for each in _holders(kube, info, finalizer)]

@@ -1,7 +1,8 @@
 """Reads the address and the credentials of a cluster from a plain kubeconfig or a pod's service account.
 
-A kubeconfig that needs more than reading files (an exec plugin, an auth provider, several files to merge) is left to the official client's loaders,
-see `plugins.py`. They cost 0.15 s of CPU and 20 MB to import, so they are imported only when they are needed.
+A kubeconfig that needs more than reading files (an exec plugin, an auth provider, several files to merge) is left to
+the official client's loaders, see `plugins.py`. They cost 0.15 s of CPU and 20 MB to import, so they are imported only
+when they are needed.
 """
 
 import base64
@@ -42,7 +43,10 @@ class Login:
 
 
 def login_of_pod(folder: Path, environ: Mapping[str, str]) -> Login:
-    """The login of the pod's service account, whose files are in `folder`. Raises OSError, KeyError or ValueError if it is incomplete."""
+    """The login of the pod's service account, whose files are in `folder`.
+
+    Raises OSError, KeyError or ValueError if it is incomplete.
+    """
     host, port = environ[HOST_VARIABLE], environ[_PORT_VARIABLE]
     token = (folder / "token").read_text().strip()
     if not token:
@@ -52,7 +56,10 @@ def login_of_pod(folder: Path, environ: Mapping[str, str]) -> Login:
 
 
 def login_of_kubeconfig(path: Path) -> Login | None:
-    """The login of a kubeconfig's current context; None if it needs more than reading files. Raises OSError or ValueError for an invalid file."""
+    """The login of a kubeconfig's current context; None if it needs more than reading files.
+
+    Raises OSError or ValueError for an invalid file.
+    """
     config = _object(yaml.safe_load(path.read_text()), str(path))
     context = _object(_named(config, "contexts", config.get("current-context")).get("context"), "context")
     cluster = _object(_named(config, "clusters", context.get("cluster")).get("cluster"), "cluster")

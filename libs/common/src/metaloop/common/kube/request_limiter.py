@@ -1,10 +1,11 @@
-"""Limits how many requests are in flight: fewer when the API server rejects some, more again while it accepts them all (AIMD).
+"""Limits the requests in flight: fewer when the API server rejects some, more while it accepts them all (AIMD).
 
-A fixed rate would be wrong: what a server can take depends on the server, and on its other clients. An overloaded server answers 429. Each rejected
-request was one too many, so it lowers the limit by one; while all requests are accepted, the limit grows by one in four rounds. So it settles just
-below what the server accepts.
+A fixed rate would be wrong: what a server can take depends on the server, and on its other clients. An overloaded
+server answers 429. Each rejected request was one too many, so it lowers the limit by one; while all requests are
+accepted, the limit grows by one in four rounds. So it settles just below what the server accepts.
 
-A rejected request keeps its slot until it is sent again, and then goes before those that wait: they would be rejected, too.
+A rejected request keeps its slot until it is sent again, and then goes before those that wait: they would be rejected,
+too.
 """
 
 from typing import Final
@@ -31,7 +32,10 @@ class RequestLimiter:
         return int(self._limit)
 
     async def acquire(self, *, is_retry: bool = False) -> None:
-        """Wait until another request may be sent; `release` must follow. A retry goes before requests that were not sent yet."""
+        """Wait until another request may be sent; `release` must follow.
+
+        A retry goes before requests that were not sent yet.
+        """
         if self._in_flight < self.limit and not self._waiters:
             self._in_flight += 1
             return

@@ -14,14 +14,20 @@ _TYPES = frozenset(get_args(EventType))
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change. The object of a BOOKMARK has only a resourceVersion, and perhaps the annotation that ends the initial list."""
+    """One change.
+
+    The object of a BOOKMARK has only a resourceVersion, and perhaps the annotation that ends the initial list.
+    """
 
     type: EventType
     object: JsonObject
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """The event of a line. An ERROR raises its error of kube/errors.py, such as Expired; anything else raises Unreadable."""
+    """The event of a line.
+
+    An ERROR raises its error of kube/errors.py, such as Expired; anything else raises Unreadable.
+    """
     raw = json_of(line)
     event_type = raw.get("type") if is_object(raw) else None
     obj = raw.get("object") if is_object(raw) else None

@@ -1,7 +1,8 @@
 """Sends one request to the API server; returns the answer's bytes or raises the exception for its failure.
 
-Each sync sends several requests, so their cost counts: URLs come encoded, headers are built once per identity, and nothing is compressed (inside a
-cluster, compression costs more than the network). Watches, and everything that goes through a proxy, use aiohttp.
+Each sync sends several requests, so their cost counts: URLs come encoded, headers are built once per identity, and
+nothing is compressed (inside a cluster, compression costs more than the network). Watches, and everything that goes
+through a proxy, use aiohttp.
 """
 
 import asyncio
@@ -27,7 +28,8 @@ JSON = "application/json"
 
 _WATCH_BUFFER_BYTES = 256 * 1024
 _IDLE_CONNECTION_SECONDS = 60.0
-"""Less than the 90 s after which the API server closes idle connections, so that it does not close one that is about to be used."""
+"""Less than the 90 s after which the API server closes idle connections, so that it does not close one that is about to
+be used."""
 
 _USER_AGENT = f"metaloop/{version('metaloop-common')}"
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
@@ -47,7 +49,10 @@ class Request:
     content_type: str = JSON
 
     def __str__(self) -> str:
-        """Method and path. The query is left out because it differs between attempts, and equal failures must have equal messages."""
+        """Method and path.
+
+        The query is left out because it differs between attempts, and equal failures must have equal messages.
+        """
         return f"{self.method} {self.target.partition('?')[0]}"
 
 
@@ -86,7 +91,10 @@ class Transport:
             return await self._exchange(request, self._credentials.identity)
 
     async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer as they arrive, until the API server ends it. Raises Unanswered if the connection breaks."""
+        """The lines of an answer as they arrive, until the API server ends it.
+
+        Raises Unanswered if the connection breaks.
+        """
         identity = await self._identity()
         try:
             async with _sent(self._session, request, identity) as answer:
@@ -134,7 +142,10 @@ class Transport:
         return await self._peer_for(identity).ask(request.method, request.target, headers, request.body)
 
     def _peer_for(self, identity: Identity) -> Peer:
-        """The API server, through connections of this identity. When the certificate changed, the former connections are closed."""
+        """The API server, through connections of this identity.
+
+        When the certificate changed, the former connections are closed.
+        """
         if identity is not self._peers_identity:
             if _connection_key(identity) != _connection_key(self._peers_identity):
                 self._peer.close()
@@ -163,7 +174,8 @@ def _session(*, connect_seconds: float) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),  # a watch lasts for minutes: only connecting has a timeout
+        # A watch lasts for minutes: only connecting has a timeout.
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
         read_bufsize=_WATCH_BUFFER_BYTES,
     )
 
@@ -216,7 +228,10 @@ def _failure(request: Request, answer: Answer) -> MetaloopError:
 
 
 def _seconds(retry_after: str) -> float | None:
-    """The seconds in a Retry-After header. The API server sends whole seconds; a date, which a proxy may send, is ignored."""
+    """The seconds in a Retry-After header.
+
+    The API server sends whole seconds; a date, which a proxy may send, is ignored.
+    """
     return float(retry_after) if retry_after.isdecimal() else None
 
 

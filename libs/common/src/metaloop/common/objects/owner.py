@@ -42,7 +42,10 @@ def controller_ref(obj: JsonObject) -> ControllerRef | None:
 
 
 def reference_to(parent: JsonObject) -> JsonObject:
-    """The entry of `ownerReferences` that makes `parent` the controller, and blocks a foreground deletion of `parent` until the object is gone."""
+    """The entry of `ownerReferences` that makes `parent` the controller of an object.
+
+    A foreground deletion of `parent` waits until the object is gone.
+    """
     return {
         "apiVersion": unstructured.api_version(parent),
         "kind": unstructured.kind(parent),

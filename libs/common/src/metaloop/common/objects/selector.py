@@ -125,7 +125,10 @@ _BETWEEN_TERMS = re.compile(r",(?![^(]*\))")
 
 
 def parse_selector_text(text: str) -> Selector:
-    """The selector of kubectl's text form (`a=b,c in (d,e),!f,g>1`); blank text matches everything. Raises InvalidSpec."""
+    """The selector of kubectl's text form (`a=b,c in (d,e),!f,g>1`); blank text matches everything.
+
+    Raises InvalidSpec.
+    """
     terms = [term.strip() for term in _BETWEEN_TERMS.split(text)] if text.strip() else []
     return Selector(tuple(_term(term, text) for term in terms))
 

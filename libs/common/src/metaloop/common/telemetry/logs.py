@@ -1,4 +1,7 @@
-"""Logs: one line per event on stderr, with keys, as JSON or for people. The log records of libraries take the same path."""
+"""Logs: one line per event on stderr, with keys, as JSON or for people.
+
+The log records of libraries take the same path.
+"""
 
 import logging
 import sys
@@ -69,7 +72,7 @@ def _named(service: str) -> Processor:
 
 
 def _without_secrets(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A second line of defence, since secrets must not be logged anyway: a key that sounds like a secret loses its value."""
+    """Mask the value of each key that sounds like a secret: a second line of defence, since none must be logged."""
     for key in event:
         if any(word in key for word in _SECRET_WORDS):
             event[key] = "***"

@@ -1,6 +1,7 @@
 """Metrics in one registry, and their text form for Prometheus.
 
-A metric is defined at module level, in the module that updates it. Its name begins with `metaloop_` and contains its unit.
+A metric is defined at module level, in the module that updates it. Its name begins with `metaloop_` and contains its
+unit.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ class Span(Protocol):
 
     @property
     def traceparent(self) -> str:
-        """The W3C `traceparent` of this span, to be passed to whoever works on its behalf; empty if there is no trace."""
+        """The W3C `traceparent` of this span, for requests that are part of it; empty if there is no trace."""
         ...
 
     def set(self, key: str, value: AttributeValue) -> None:

@@ -1,6 +1,7 @@
 """Traces: spans with W3C trace context. They cost next to nothing while no collector is configured.
 
-With tracing off, a span passes on the `traceparent` that it was given: a trace continues across Metaloop even where Metaloop records nothing.
+With tracing off, a span passes on the `traceparent` that it was given: a trace continues across Metaloop even where
+Metaloop records nothing.
 """
 
 import threading
@@ -18,7 +19,7 @@ class _Tracing:
 
 
 def configure_tracing(service: str, endpoint: str) -> None:
-    """From now on export spans to the OTLP/HTTP collector at `endpoint` (such as `http://jaeger:4318`); with an empty one, record none."""
+    """From now on export spans to the OTLP/HTTP collector at `endpoint`, if it is not empty."""
     if endpoint:
         # The SDK takes a third of a second and 20 MB to import: only a process that traces pays for it.
         from metaloop.common.telemetry.otlp import OtlpRecorder  # noqa: PLC0415
@@ -27,7 +28,10 @@ def configure_tracing(service: str, endpoint: str) -> None:
 
 
 def flush_traces() -> None:
-    """Export the pending spans. Waits two seconds at most: an unreachable collector must not delay the end of the process."""
+    """Export the pending spans.
+
+    Waits two seconds at most: an unreachable collector must not delay the end of the process.
+    """
     if recorder := _Tracing.recorder:
         closing = threading.Thread(target=recorder.close, daemon=True)
         closing.start()
