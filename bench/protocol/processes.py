@@ -19,16 +19,19 @@ from dataclasses import dataclass, field
 import structlog
 import uvloop
 
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from bench.protocol.routing import NoRouting
+from metaloop.common.bus.nats.connection import Connection, connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
+from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedObservation, Gone, Granted
 from metaloop.common.report import SyncReport, Write
 from metaloop.devkit.pdeathsig import die_with_parent
+from metaloop.reconciler.concurrency import Slot
 from metaloop.reconciler.lease import LeaseGuard
-from metaloop.reconciler.slots import Slot
 from metaloop.reconciler.worker import Worker, WorkerSettings
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.core.limits import Limits
@@ -108,14 +111,14 @@ class TableWatch:
             self._queue.mark(key_of(f"p{number}"), MarkClass.CHANGED, "burst")
 
 
-async def watcher(args: argparse.Namespace, bus: Bus) -> None:
+async def watcher(args: argparse.Namespace, connection: Connection) -> None:
     """The watcher's process."""
     cache = Cache()
     core = Queue(shard=SHARD, epoch=secrets.token_hex(4), seen=cache.seen, limits=Limits(lease_seconds=args.ack_wait))
     queue = WorkQueue(core, clock=time.monotonic)
     claims = Claims(queue, observe=cache.observe, is_behind=lambda _: False, lease_seconds=args.ack_wait)
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
-    dispatcher = Dispatcher(bus, stream, shard=SHARD, queue=queue, claims=claims)
+    link = NatsWatcherLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait), shard=SHARD)
+    dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
         watch = TableWatch(cache, queue)
         tasks.create_task(watch.run(args.table))
@@ -190,16 +193,16 @@ def idling(*, hook_seconds: float) -> Callable[[Granted, Slot, LeaseGuard], obje
     return sync
 
 
-async def worker(args: argparse.Namespace, bus: Bus) -> None:
+async def worker(args: argparse.Namespace, connection: Connection) -> None:
     """The worker's process."""
     reader, writer = await _dial(args.table, {"role": "worker", "pid": os.getpid()})
     table = TableClient(reader, writer)
     sync = idling(hook_seconds=args.hook) if args.idle else applying(table, hook_seconds=args.hook)
     settings = WorkerSettings(active_jobs=args.active, waiting_jobs=args.waiting, ack_wait_seconds=args.ack_wait)
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=args.ack_wait))
+    link = NatsWorkerLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(table.read())
-        tasks.create_task(Worker(bus, stream, sync=sync, settings=settings).run())  # type: ignore[arg-type]
+        tasks.create_task(Worker(link, sync=sync, settings=settings).run())  # type: ignore[arg-type]
 
 
 async def _dial(port: int, hello: dict[str, object]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -210,8 +213,8 @@ async def _dial(port: int, hello: dict[str, object]) -> tuple[asyncio.StreamRead
 
 async def run(args: argparse.Namespace) -> None:
     """The role that was asked for, connected."""
-    async with connected(args.nats, name=args.role) as bus:
-        await {"watcher": watcher, "worker": worker}[args.role](args, bus)
+    async with connected(args.nats, name=args.role) as connection:
+        await {"watcher": watcher, "worker": worker}[args.role](args, connection)
 
 
 def main() -> None:

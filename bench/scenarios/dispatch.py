@@ -13,13 +13,14 @@ from nats.aio.msg import Msg
 
 from bench import bounds
 from bench.figures import Figure, Raw
+from bench.protocol.routing import NoRouting
 from bench.run import Run
-from metaloop.common.bus.channels import report
-from metaloop.common.bus.claims import claim
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.messages import ClaimRequest, done_subject
-from metaloop.common.bus.pull import Delivery, JobSource
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.bus.links import Delivery, WorkerLink
+from metaloop.common.bus.messages import ClaimRequest
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
+from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -75,8 +76,9 @@ async def _ends(url: str) -> AsyncIterator[_Ends]:
         theirs = await stack.enter_async_context(connected(url, name="worker"))
         queue = WorkQueue(Queue(shard=_SHARD, epoch="bench", seen=lambda _: True), clock=time.monotonic)
         claims = Claims(queue, observe=lambda _: _OBSERVATION, is_behind=lambda _: False, lease_seconds=5.0)
-        dispatcher = Dispatcher(ours, JobStream(ours, StreamSettings()), shard=_SHARD, queue=queue, claims=claims)
-        worker = _Worker(theirs)
+        link = NatsWatcherLink(ours, StreamSettings(), shard=_SHARD)
+        dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)
+        worker = _Worker(NatsWorkerLink(theirs, StreamSettings()))
         await stack.enter_async_context(dispatcher.open())
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [tasks.create_task(dispatcher.run()), tasks.create_task(worker.source.run())]
@@ -123,17 +125,17 @@ async def _wait(ends: _Ends, number: int) -> float:
 class _Worker:
     """A worker that claims, reports and acknowledges each job as soon as it has it."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, link: WorkerLink) -> None:
+        self._link = link
         self.arrived = 0.0
         self.done = asyncio.Event()
-        self.source = JobSource(bus, JobStream(bus, StreamSettings()), room=lambda: 16, on_job=self._take)
+        self.source = link.jobs(room=lambda: 16, on_job=self._take)
 
     async def _take(self, delivery: Delivery) -> None:
         self.arrived = time.perf_counter()
         key = delivery.job.key
-        granted = await claim(self._bus, _SHARD, ClaimRequest(key=key, worker="bench", slots=16))
+        granted = await self._link.claim(_SHARD, ClaimRequest(key=key, worker="bench", free_slots=16))
         if isinstance(granted, Granted):
-            await report(self._bus, _SHARD, SyncReport(key=key, lease=granted.lease, result="done"))
-            await delivery.finish(receipt_to=done_subject(_SHARD, granted.lease))
+            await self._link.report(_SHARD, SyncReport(key=key, lease=granted.lease, result="done"))
+            await delivery.finish(lease=granted.lease)
         self.done.set()

@@ -13,7 +13,8 @@ from bench.load import in_parallel
 from bench.run import Run
 from bench.system import NAMESPACE, PARENTS, System
 from bench.usage import API_SERVER
-from metaloop.common.bus.connect import connected
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.subjects import ALL_JOBS
 from metaloop.common.json import JsonObject
 from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS
 from metaloop.devkit.testbed.lab import install_parent
@@ -22,7 +23,6 @@ from metaloop.devkit.testbed.manifests import child_rule, composite, crd, parent
 _POLL_SECONDS = 0.02
 _WATCHED_SECONDS = 30.0
 _SETTLE_SECONDS = 10.0
-_JOBS = "metaloop.job.>"
 _WAITING, _OFFERED, _RESOURCES = "metaloop_queue_waiting", "metaloop_queue_unclaimed", "metaloop_cache_resources"
 
 
@@ -80,9 +80,9 @@ async def _start(system: System, count: int) -> _Start:
     async def hear(_: object) -> None:
         heard.set()
 
-    async with connected(system.ground.broker.url, name="bench") as bus, asyncio.TaskGroup() as tasks:
+    async with connected(system.ground.broker.url, name="bench") as connection, asyncio.TaskGroup() as tasks:
         starting = tasks.create_task(system.stack.watcher.start())
-        async with bus.listening(_JOBS, hear):
+        async with connection.listening(ALL_JOBS, hear):
             await heard.wait()
             first_job = time.monotonic() - began
             await starting

@@ -16,7 +16,7 @@ PARTS = [ROOT / "libs/devkit/src", *(ROOT / "services" / service / "src" for ser
 IMPURE = {"asyncio", "time", "logging", "structlog", "aiohttp", "httpx", "nats", "kubernetes", "random", "os", "socket", "threading"}
 
 # Third parties that have one home; everywhere else our own words for them are used.
-HOMES = {"kubernetes": "common/kube", "nats": "common/bus"}
+HOMES = {"kubernetes": "common/kube", "nats": "common/bus/nats"}
 
 
 def test_import_contracts_hold(monkeypatch: pytest.MonkeyPatch) -> None:

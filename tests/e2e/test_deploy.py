@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from metaloop.common.bus.connect import connected
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -134,9 +134,9 @@ async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl:
     async with group() as daemons:
         programs = [_nats(tmp_path / str(n), config, routes, (clients[n], monitors[n], peers[n])) for n in range(3)]
         await daemons.start_all(programs)
-        async with connected(",".join(f"nats://{_TOKEN}@{LOOPBACK}:{port}" for port in clients), name="test") as bus:
-            await JobStream(bus, StreamSettings(replicas=3)).ensure_at_last()
-            stream = loads(await bus.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=5))
+        async with connected(",".join(f"nats://{_TOKEN}@{LOOPBACK}:{port}" for port in clients), name="test") as connection:
+            await JobStream(connection, StreamSettings(replicas=3)).ensure_at_last()
+            stream = loads(await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=5))
 
     assert (stream["config"]["num_replicas"], len(stream["cluster"]["replicas"])) == (3, 2)
 

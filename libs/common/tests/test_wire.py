@@ -5,30 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metaloop.common.faults import AnyFault, Fault, UnknownFault
-from metaloop.common.job import ControllerId, Job, JobKey, subject_of
+from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.json import dumps
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import (
     Busy,
+    CachedGrant,
     CachedGroup,
     CachedObservation,
     Gone,
     Granted,
-    granted_to_bytes,
-    refusal_to_bytes,
     reply_from_bytes,
+    reply_to_bytes,
 )
 from metaloop.common.report import SyncReport, Write
 
-names = st.text(min_size=1, max_size=30)
-keys = st.builds(
-    JobKey,
-    st.builds(ControllerId, st.sampled_from(["CompositeController", "DecoratorController"]), names),
-    st.builds(ResourceId, st.sampled_from(["v1", "apps/v1", "ex.io/v1beta1"]), names),
-    st.text(max_size=20),
-    names,
-    st.just("") | names,
-)
+from .keys import keys, names
+
 CONFIGMAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 
 
@@ -37,24 +30,6 @@ def test_a_job_survives_the_wire(key: JobKey, reason: str):
     job = Job(key=key, shard="0", reason=reason, traceparent="00-a-b-01")
 
     assert Job.from_bytes(job.to_bytes()) == job
-
-
-@given(keys)
-def test_a_subject_is_made_of_plain_tokens(key: JobKey):
-    tokens = subject_of(key, "0").split(".")
-
-    assert len(tokens) == (9 if key.part else 8)  # metaloop.job.<shard>, five of the parent, and the part
-    assert all(token.isascii() and token.isprintable() and not set(token) & set(" *>") for token in tokens)
-
-
-@given(keys, keys)
-def test_different_keys_have_different_subjects(one: JobKey, other: JobKey):
-    assert (subject_of(one, "0") == subject_of(other, "0")) == (one == other or _empty_is_underscore(one, other))
-
-
-def _empty_is_underscore(one: JobKey, other: JobKey) -> bool:
-    """`_` is no valid name in Kubernetes, so it may stand for an empty one."""
-    return [part or "_" for part in one.to_wire()] == [part or "_" for part in other.to_wire()]
 
 
 def test_a_key_without_a_part_is_six_strings_on_the_wire():
@@ -77,7 +52,7 @@ def test_a_granted_claim_embeds_cached_bytes_unparsed():
         children=[CachedGroup(resource=CONFIGMAPS, objects=[dumps({"metadata": {"name": "c"}})])],
     )
 
-    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+    reply = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)))
 
     assert isinstance(reply, Granted)
     assert (reply.lease, reply.lease_seconds) == ("1-7", 5.0)
@@ -89,7 +64,7 @@ def test_a_granted_claim_embeds_cached_bytes_unparsed():
 def test_an_observation_says_which_part_was_claimed():
     observation = CachedObservation(controller=b"{}", parent_resource=CONFIGMAPS, parent=b"{}", children=[], part="uid-1")
 
-    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+    reply = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)))
 
     assert isinstance(reply, Granted)
     assert reply.observation.part == "uid-1"
@@ -100,7 +75,7 @@ def test_what_we_own_of_a_child_travels_beside_it():
     info = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True)
     observation = CachedObservation(controller=b"{}", parent_resource=info, parent=b"{}", children=[group])
 
-    reply = reply_from_bytes(granted_to_bytes(observation, lease="1-7", lease_seconds=5.0))
+    reply = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)))
 
     assert isinstance(reply, Granted)
     assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
@@ -109,7 +84,7 @@ def test_what_we_own_of_a_child_travels_beside_it():
 
 @pytest.mark.parametrize("refusal", [Busy(retry_seconds=1.5), Gone(reason="parent deleted", lease="1-2")])
 def test_a_refused_claim_survives_the_wire(refusal: Busy | Gone):
-    assert reply_from_bytes(refusal_to_bytes(refusal)) == refusal
+    assert reply_from_bytes(reply_to_bytes(refusal)) == refusal
 
 
 @given(keys, st.none() | st.floats(0, 1e6), st.text(), st.none() | st.sampled_from(Fault) | st.just(UnknownFault("Invented")))

@@ -20,6 +20,7 @@ from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
 from metaloop.devkit.certs import Authority
 from metaloop.reconciler.app import gateway_of
+from metaloop.reconciler.concurrency import ConcurrencyLimiter
 from metaloop.reconciler.core.hooks.answer import sync_answer
 from metaloop.reconciler.core.hooks.request import sync_request
 from metaloop.reconciler.core.model import Answer, Observed, Shown
@@ -29,7 +30,6 @@ from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.ports import Slot
 from metaloop.reconciler.settings import Settings
-from metaloop.reconciler.slots import Slots
 
 
 @pytest_asyncio.fixture
@@ -172,16 +172,15 @@ async def test_controller_without_a_sync_webhook_is_its_authors_fault(hooks: Hoo
 
 
 async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hooks: HookCaller):
-    slots = Slots(active=1, total=10)
     lent: list[int] = []
-    slots.on_room = lambda: lent.append(slots.waiting)
+    limiter = ConcurrencyLimiter(active=1, total=10, on_room=lambda: lent.append(limiter.waiting))
 
-    async with slots.new() as slot:
+    async with limiter.slot() as slot:
         seen = world(a_controller())
         await asked(hooks, seen, only_present(seen).live, slot)
 
         assert lent == [1]
-        assert slots.waiting == 0
+        assert limiter.waiting == 0
     assert len(gateway.bodies) == 1
 
 

@@ -6,44 +6,65 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leases
-from metaloop.common.bus.claims import serving_claims
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.jobs import JobPublisher
-from metaloop.common.bus.messages import ClaimRequest, Renewal
-from metaloop.common.bus.stream import JobStream, StreamSettings
-from metaloop.common.errors import LeaseLost
+from metaloop.common.bus.links import WatcherLink, WorkerLink
+from metaloop.common.bus.messages import ClaimRequest, OfferOutcome, RelatedRequest, Renewal
+from metaloop.common.bus.nats.connection import Connection, connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
+from metaloop.common.bus.nats.worker import NatsWorkerLink
+from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.job import JobKey
-from metaloop.common.observation import Busy, Gone, Granted, granted_to_bytes, refusal_to_bytes
+from metaloop.common.observation import Busy, CachedClaimReply, CachedGrant, CachedRelated, ClaimReply, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.testing.builders import SHARD, cached_observation, job, job_key, sync_report
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
+from metaloop.reconciler.concurrency import Slot
 from metaloop.reconciler.lease import LeaseGuard
-from metaloop.reconciler.slots import Slot
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
 ACK_WAIT_SECONDS = 1.0
+STREAM = StreamSettings(ack_wait_seconds=ACK_WAIT_SECONDS)
 
 
 @pytest.fixture
-async def bus(tmp_path: Path) -> AsyncIterator[Bus]:
-    async with Broker.start(tmp_path) as broker, connected(broker.url, name="test") as bus:
-        yield bus
+async def connection(tmp_path: Path) -> AsyncIterator[Connection]:
+    async with Broker.start(tmp_path) as broker, connected(broker.url, name="test") as connection:
+        yield connection
 
 
 @pytest.fixture
-async def stream(bus: Bus) -> JobStream:
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=ACK_WAIT_SECONDS))
-    await stream.ensure()
-    return stream
+async def watcher_link(connection: Connection) -> WatcherLink:
+    """The watcher's end of the bus; the stream is there."""
+    link = NatsWatcherLink(connection, STREAM, shard=SHARD)
+    await link.ensure_stream()
+    return link
+
+
+class CountingLink(NatsWorkerLink):
+    """Counts the claims that nobody answered."""
+
+    unanswered = 0
+
+    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+        try:
+            return await super().claim(shard, request)
+        except Unavailable:
+            self.unanswered += 1
+            raise
+
+
+@pytest.fixture
+def link(connection: Connection) -> CountingLink:
+    """The worker's end of the bus."""
+    return CountingLink(connection, STREAM)
 
 
 class Watcher:
     """The other end: grants each claim, unless told otherwise, and remembers what it heard."""
 
-    def __init__(self, bus: Bus) -> None:
-        self.bus = bus
+    def __init__(self, link: WatcherLink) -> None:
+        self.link = link
         self.refusals: list[Busy | Gone] = []
         """How the next claims are answered."""
         self.leases: dict[str, JobKey] = {}
@@ -54,57 +75,62 @@ class Watcher:
         """Reports and receipts in the order in which they came."""
         self.reports: list[SyncReport] = []
         self.stored: Counter[JobKey] = Counter()
-        self._publisher = JobPublisher(bus, lambda key, _: self.stored.update([key]))
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator["Watcher"]:
-        ears = WatcherEars(on_renewal=self._renewal, on_report=self._report, on_receipt=self._receipt)
-        async with (
-            self._publisher.listening(),
-            hearing_workers(self.bus, SHARD, ears),
-            serving_claims(self.bus, SHARD, handler=self._claim),
-        ):
+        async with self.link.serving(self, leads=lambda: True):
             yield self
 
     async def offer(self, *names: str) -> None:
         for name in names:
-            await self._publisher.offer(job(name))
+            await self.link.offer(job(name))
         await eventually(lambda: all(self.stored[job_key(name)] for name in names))
 
-    def _claim(self, request: ClaimRequest) -> bytes:
+    def answer_claim(self, request: ClaimRequest) -> CachedClaimReply:
         if self.refusals:
-            return refusal_to_bytes(self.refusals.pop(0))
+            return self.refusals.pop(0)
         lease = f"e-{len(self.leases)}"
         self.leases[lease] = request.key
         parent = b'{"name":"%s"}' % request.key.name.encode()
-        return granted_to_bytes(cached_observation(parent), lease=lease, lease_seconds=ACK_WAIT_SECONDS)
+        return CachedGrant(observation=cached_observation(parent), lease=lease, lease_seconds=ACK_WAIT_SECONDS)
 
-    def _renewal(self, renewal: Renewal) -> list[str]:
+    def answer_related(self, request: RelatedRequest) -> CachedRelated:
+        raise NotImplementedError
+
+    def take_outcome(self, key: JobKey, outcome: OfferOutcome) -> None:
+        assert outcome is OfferOutcome.QUEUED
+        self.stored.update([key])
+
+    def take_renewal(self, renewal: Renewal) -> list[str]:
         self.renewals.append(renewal)
         return self.lost
 
-    def _report(self, report: SyncReport) -> None:
+    def take_report(self, report: SyncReport) -> None:
         self.reports.append(report)
         self.words.append(f"report {report.lease}")
 
-    def _receipt(self, lease: str) -> None:
+    def take_receipt(self, lease: str) -> None:
         self.words.append(f"receipt {lease}")
 
 
 @pytest.fixture
-async def watcher(bus: Bus, stream: JobStream) -> AsyncIterator[Watcher]:
-    async with Watcher(bus).watching() as watcher:
+async def watcher(watcher_link: WatcherLink) -> AsyncIterator[Watcher]:
+    async with Watcher(watcher_link).watching() as watcher:
         yield watcher
 
 
 @asynccontextmanager
 async def working(
-    bus: Bus, sync: Callable[[Granted, Slot, LeaseGuard], Awaitable[SyncReport]], *, active: int = 4, total: int = 8, drain: float = 5.0
+    link: WorkerLink,
+    sync: Callable[[Granted, Slot, LeaseGuard], Awaitable[SyncReport]],
+    *,
+    active: int = 4,
+    total: int = 8,
+    drain: float = 5.0,
 ) -> AsyncIterator[Worker]:
     """A worker that runs until the end of the block, and is then stopped."""
     settings = WorkerSettings(active_jobs=active, waiting_jobs=total, ack_wait_seconds=ACK_WAIT_SECONDS, drain_seconds=drain)
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=ACK_WAIT_SECONDS))
-    worker = Worker(bus, stream, sync=sync, settings=settings)
+    worker = Worker(link, sync=sync, settings=settings)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.run())
         try:
@@ -138,8 +164,8 @@ class Stuck:
         return await done(granted, slot, guard)
 
 
-async def test_a_job_is_synced_reported_and_then_removed(bus: Bus, watcher: Watcher):
-    async with working(bus, done):
+async def test_a_job_is_synced_reported_and_then_removed(link: WorkerLink, watcher: Watcher):
+    async with working(link, done):
         await watcher.offer("a")
 
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
@@ -147,27 +173,27 @@ async def test_a_job_is_synced_reported_and_then_removed(bus: Bus, watcher: Watc
     assert watcher.reports[0].key == job_key("a")
 
 
-async def test_a_job_whose_key_is_busy_is_tried_again(bus: Bus, watcher: Watcher):
+async def test_a_job_whose_key_is_busy_is_tried_again(link: WorkerLink, watcher: Watcher):
     watcher.refusals = [Busy(retry_seconds=0.05), Busy(retry_seconds=0.05)]
-    async with working(bus, done):
+    async with working(link, done):
         await watcher.offer("a")
 
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
 
-async def test_a_job_whose_parent_is_gone_is_removed_without_a_report(bus: Bus, watcher: Watcher):
+async def test_a_job_whose_parent_is_gone_is_removed_without_a_report(link: WorkerLink, watcher: Watcher):
     watcher.refusals = [Gone(reason="deleted", lease="e-gone")]
-    async with working(bus, done):
+    async with working(link, done):
         await watcher.offer("a")
 
         await eventually(lambda: watcher.words == ["receipt e-gone"])
 
 
-async def test_a_sync_that_crashes_is_reported_as_a_failure(bus: Bus, watcher: Watcher):
+async def test_a_sync_that_crashes_is_reported_as_a_failure(link: WorkerLink, watcher: Watcher):
     async def crash(granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
         raise ZeroDivisionError("one over none")
 
-    async with working(bus, crash):
+    async with working(link, crash):
         await watcher.offer("a")
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
@@ -175,9 +201,9 @@ async def test_a_sync_that_crashes_is_reported_as_a_failure(bus: Bus, watcher: W
     assert (report.result, report.reason, report.message) == ("retry", "Crashed", "unforeseen: ZeroDivisionError('one over none')")
 
 
-async def test_a_job_that_takes_longer_than_its_lease_is_synced_once(bus: Bus, watcher: Watcher):
+async def test_a_job_that_takes_longer_than_its_lease_is_synced_once(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck):
+    async with working(link, stuck):
         await watcher.offer("a")
         await eventually(lambda: sum(bool(renewal.leases) for renewal in watcher.renewals) >= 9)  # three times ack_wait
         stuck.go.set()
@@ -186,9 +212,9 @@ async def test_a_job_that_takes_longer_than_its_lease_is_synced_once(bus: Bus, w
     assert stuck.began == ["a"]
 
 
-async def test_a_job_whose_lease_is_lost_is_dropped_without_a_word(bus: Bus, watcher: Watcher):
+async def test_a_job_whose_lease_is_lost_is_dropped_without_a_word(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck) as worker:
+    async with working(link, stuck) as worker:
         await watcher.offer("a")
         await eventually(lambda: bool(stuck.guards))
         watcher.lost = ["e-0"]
@@ -200,10 +226,10 @@ async def test_a_job_whose_lease_is_lost_is_dropped_without_a_word(bus: Bus, wat
         assert worker.jobs == 0
 
 
-async def test_a_lease_that_nobody_confirms_ends_by_itself(bus: Bus, stream: JobStream):
+async def test_a_lease_that_nobody_confirms_ends_by_itself(link: WorkerLink, watcher_link: WatcherLink):
     stuck = Stuck()
-    async with working(bus, stuck):
-        async with Watcher(bus).watching() as watcher:
+    async with working(link, stuck):
+        async with Watcher(watcher_link).watching() as watcher:
             await watcher.offer("a")
             await eventually(lambda: bool(stuck.guards))
 
@@ -213,18 +239,18 @@ async def test_a_lease_that_nobody_confirms_ends_by_itself(bus: Bus, stream: Job
         stuck.go.set()
 
 
-async def test_a_job_that_comes_while_no_watcher_is_there_is_synced_later(bus: Bus, stream: JobStream):
-    async with working(bus, done):
-        early = Watcher(bus)
-        async with early._publisher.listening():
-            await early.offer("a")
-        async with Watcher(bus).watching() as watcher:
+async def test_a_job_that_comes_while_no_watcher_is_there_is_synced_later(link: CountingLink, watcher_link: WatcherLink):
+    async with Watcher(watcher_link).watching() as early:
+        await early.offer("a")
+    async with working(link, done):
+        await eventually(lambda: link.unanswered > 0)
+        async with Watcher(watcher_link).watching() as watcher:
             await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
 
-async def test_no_more_jobs_work_at_once_than_there_are_places(bus: Bus, watcher: Watcher):
+async def test_no_more_jobs_are_active_at_once_than_allowed(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck, active=2):
+    async with working(link, stuck, active=2):
         await watcher.offer("a", "b", "c", "d")
         await eventually(lambda: len(stuck.began) == 2)
         await eventually(lambda: bool(watcher.renewals))
@@ -235,7 +261,7 @@ async def test_no_more_jobs_work_at_once_than_there_are_places(bus: Bus, watcher
         await eventually(lambda: len(watcher.reports) == 4)
 
 
-async def test_jobs_that_wait_for_a_webhook_make_room_for_others(bus: Bus, watcher: Watcher):
+async def test_jobs_that_wait_for_a_webhook_make_room_for_others(link: WorkerLink, watcher: Watcher):
     go = asyncio.Event()
     waiting: list[str] = []
 
@@ -245,7 +271,7 @@ async def test_jobs_that_wait_for_a_webhook_make_room_for_others(bus: Bus, watch
             await go.wait()
         return await done(granted, slot, guard)
 
-    async with working(bus, sync, active=1, total=3):
+    async with working(link, sync, active=1, total=3):
         await watcher.offer("a", "b", "c", "d")
         await eventually(lambda: len(waiting) == 3)
         await eventually(lambda: bool(watcher.renewals))
@@ -256,21 +282,21 @@ async def test_jobs_that_wait_for_a_webhook_make_room_for_others(bus: Bus, watch
         await eventually(lambda: len(watcher.reports) == 4)
 
 
-async def test_a_watcher_that_starts_is_told_of_leases(bus: Bus, watcher: Watcher):
+async def test_a_watcher_that_starts_is_told_of_leases(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck):
+    async with working(link, stuck):
         await watcher.offer("a")
         await eventually(lambda: bool(stuck.began))
 
-        answers = await held_leases(bus, SHARD, wait_seconds=0.1)
+        answers = await watcher.link.held_leases(wait_seconds=0.1)
 
         assert [[held.lease for held in answer.leases] for answer in answers] == [["e-0"]]
         stuck.go.set()
 
 
-async def test_a_worker_that_stops_finishes_what_it_has(bus: Bus, watcher: Watcher):
+async def test_a_worker_that_stops_finishes_what_it_has(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck) as worker:
+    async with working(link, stuck) as worker:
         await watcher.offer("a")
         await eventually(lambda: bool(stuck.began))
         worker.stop()
@@ -281,9 +307,9 @@ async def test_a_worker_that_stops_finishes_what_it_has(bus: Bus, watcher: Watch
     assert stuck.began == ["a"]
 
 
-async def test_a_worker_that_stops_gives_up_what_takes_too_long(bus: Bus, watcher: Watcher):
+async def test_a_worker_that_stops_gives_up_what_takes_too_long(link: WorkerLink, watcher: Watcher):
     stuck = Stuck()
-    async with working(bus, stuck, drain=0.1) as worker:
+    async with working(link, stuck, drain=0.1) as worker:
         await watcher.offer("a")
         await eventually(lambda: bool(stuck.began))
         worker.stop()
@@ -292,10 +318,10 @@ async def test_a_worker_that_stops_gives_up_what_takes_too_long(bus: Bus, watche
     assert (watcher.reports[0].result, watcher.reports[0].reason) == ("throttled", "WorkerStopped")
 
 
-async def test_jobs_that_a_stopped_worker_never_took_are_anothers(bus: Bus, watcher: Watcher):
-    async with working(bus, done):
+async def test_jobs_that_a_stopped_worker_never_took_are_anothers(link: WorkerLink, watcher: Watcher):
+    async with working(link, done):
         pass
     await watcher.offer("a")
 
-    async with working(bus, done):
+    async with working(link, done):
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])

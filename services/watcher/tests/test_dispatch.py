@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.common.bus.channels import answering_held, renew, report
-from metaloop.common.bus.claims import claim
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.messages import ClaimRequest, HeldLease, RelatedRequest, Renewal, done_subject
-from metaloop.common.bus.pull import Delivery, JobSource
-from metaloop.common.bus.related import ask_related
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.bus.links import Delivery, WorkerLink
+from metaloop.common.bus.messages import ClaimRequest, HeldLease, RelatedRequest, Renewal
+from metaloop.common.bus.nats.connection import Connection, connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
+from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
-from metaloop.common.observation import Busy, CachedObservation, ClaimReply, Gone, Granted
+from metaloop.common.observation import Busy, CachedObservation, CachedRelated, ClaimReply, Gone, Granted
+from metaloop.common.report import SyncReport
 from metaloop.common.testing.builders import SHARD, cached_observation, job_key, sync_report
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
@@ -36,9 +36,9 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 
 @pytest.fixture
-async def bus(broker: Broker) -> AsyncIterator[Bus]:
-    async with connected(broker.url, name="watcher") as bus:
-        yield bus
+async def connection(broker: Broker) -> AsyncIterator[Connection]:
+    async with connected(broker.url, name="watcher") as connection:
+        yield connection
 
 
 class Cluster:
@@ -51,16 +51,30 @@ class Cluster:
         return Gone(reason="deleted") if key in self.gone else cached_observation()
 
 
+class Routing:
+    """What the dispatcher told the router."""
+
+    def __init__(self) -> None:
+        self.reports: list[SyncReport] = []
+
+    def subscribe(self, request: RelatedRequest) -> CachedRelated:
+        return CachedRelated(fingerprint=request.fingerprint)
+
+    def record_report(self, report: SyncReport) -> None:
+        self.reports.append(report)
+
+
 @asynccontextmanager
 async def dispatching(
-    bus: Bus, cluster: Cluster | None = None, *, epoch: str = "epoch", behind: list[bool] | None = None
+    connection: Connection, cluster: Cluster | None = None, *, epoch: str = "epoch", behind: list[bool] | None = None
 ) -> AsyncIterator[WorkQueue]:
     """A watcher's queue, connected to the bus for the length of the block."""
     queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=LIMITS), clock=time.monotonic)
     claims = Claims(
         queue, observe=(cluster or Cluster()).observe, is_behind=lambda _: any(behind or ()), lease_seconds=LIMITS.lease_seconds
     )
-    dispatcher = Dispatcher(bus, JobStream(bus, STREAM), shard=SHARD, queue=queue, claims=claims)
+    link = NatsWatcherLink(connection, STREAM, shard=SHARD)
+    dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=Routing(), leads=lambda: True)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(dispatcher.run())
         yield queue
@@ -70,10 +84,10 @@ async def dispatching(
 class Worker:
     """Takes jobs off the stream when a test says so."""
 
-    def __init__(self, bus: Bus, *, slots: int = 100) -> None:
-        self.bus = bus
+    def __init__(self, link: WorkerLink, *, slots: int = 100) -> None:
+        self.link = link
         self.hands: list[Delivery] = []
-        self._source = JobSource(bus, JobStream(bus, STREAM), room=lambda: slots - len(self.hands), on_job=self._take)
+        self._source = link.jobs(room=lambda: slots - len(self.hands), on_job=self._take)
 
     async def _take(self, delivery: Delivery) -> None:
         self.hands.append(delivery)
@@ -91,7 +105,7 @@ class Worker:
         return self.hands.pop(0)
 
     async def claim(self, delivery: Delivery, *, worker: str = "worker") -> ClaimReply:
-        return await claim(self.bus, SHARD, ClaimRequest(key=delivery.job.key, worker=worker, slots=1))
+        return await self.link.claim(SHARD, ClaimRequest(key=delivery.job.key, worker=worker, free_slots=1))
 
     async def granted(self, delivery: Delivery) -> Granted:
         reply = await self.claim(delivery)
@@ -99,8 +113,8 @@ class Worker:
         return reply
 
     async def finish(self, delivery: Delivery, lease: str) -> None:
-        await report(self.bus, SHARD, sync_report(delivery.job.key, lease))
-        await delivery.finish(receipt_to=done_subject(SHARD, lease))
+        await self.link.report(SHARD, sync_report(delivery.job.key, lease))
+        await delivery.finish(lease=lease)
 
     async def run_next(self) -> JobKey:
         delivery = await self.next()
@@ -108,9 +122,19 @@ class Worker:
         return delivery.job.key
 
 
+@asynccontextmanager
+async def pulling(broker: Broker, *, slots: int = 100) -> AsyncIterator[Worker]:
+    """A worker with a connection of its own."""
+    async with (
+        connected(broker.url, name="worker") as connection,
+        Worker(NatsWorkerLink(connection, STREAM), slots=slots).pulling() as worker,
+    ):
+        yield worker
+
+
 @pytest.fixture
 async def worker(broker: Broker) -> AsyncIterator[Worker]:
-    async with connected(broker.url, name="worker") as bus, Worker(bus).pulling() as worker:
+    async with pulling(broker) as worker:
         yield worker
 
 
@@ -119,16 +143,16 @@ def mark(queue: WorkQueue, name: str = "a") -> JobKey:
     return job_key(name)
 
 
-async def test_a_marked_key_becomes_a_job_and_is_forgotten_when_it_is_done(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_a_marked_key_becomes_a_job_and_is_forgotten_when_it_is_done(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
 
         assert await worker.run_next() == key
         await eventually(lambda: queue.core.entry(key) is None)
 
 
-async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_done(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_done(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
         delivery = await worker.next()
         granted = await worker.granted(delivery)
@@ -141,8 +165,8 @@ async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_d
         assert queue.core.counts.refusals == 0
 
 
-async def test_a_second_claim_is_told_to_come_back(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_a_second_claim_is_told_to_come_back(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         mark(queue)
         delivery = await worker.next()
         await worker.granted(delivery)
@@ -150,64 +174,64 @@ async def test_a_second_claim_is_told_to_come_back(bus: Bus, worker: Worker):
         assert isinstance(await worker.claim(delivery, worker="other"), Busy)
 
 
-async def test_a_job_whose_parent_is_gone_ends_with_its_receipt(bus: Bus, worker: Worker):
+async def test_a_job_whose_parent_is_gone_ends_with_its_receipt(connection: Connection, worker: Worker):
     cluster = Cluster()
-    async with dispatching(bus, cluster) as queue:
+    async with dispatching(connection, cluster) as queue:
         key = mark(queue)
         cluster.gone.add(key)
         delivery = await worker.next()
         reply = await worker.claim(delivery)
         assert isinstance(reply, Gone)
-        await delivery.finish(receipt_to=done_subject(SHARD, reply.lease))
+        await delivery.finish(lease=reply.lease)
 
         await eventually(lambda: queue.core.entry(key) is None)
 
 
-async def test_a_backlog_stays_in_our_order_but_for_the_window(bus: Bus):
-    async with dispatching(bus) as queue:
+async def test_a_backlog_stays_in_our_order_but_for_the_window(connection: Connection):
+    async with dispatching(connection) as queue:
         for number in range(500):
             mark(queue, f"p{number}")
         await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
 
-        info = await bus.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
+        info = await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
 
         assert b'"messages":8,' in info
 
 
-async def test_a_fresh_change_overtakes_a_backlog(bus: Bus, broker: Broker):
-    async with dispatching(bus) as queue:
+async def test_a_fresh_change_overtakes_a_backlog(connection: Connection, broker: Broker):
+    async with dispatching(connection) as queue:
         for number in range(500):
             mark(queue, f"p{number}")
         await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
         fresh = mark(queue, "fresh")
 
-        async with connected(broker.url, name="worker") as other, Worker(other, slots=1).pulling() as worker:
+        async with pulling(broker, slots=1) as worker:
             ran = [await worker.run_next() for _ in range(60)]
 
         assert fresh in ran
 
 
-async def test_jobs_are_offered_again_when_the_store_was_wiped(bus: Bus, broker: Broker):
-    async with dispatching(bus) as queue:
+async def test_jobs_are_offered_again_when_the_store_was_wiped(connection: Connection, broker: Broker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
         await eventually(lambda: queue.core.counts.offers == 1)
         await broker.wipe()
 
-        async with connected(broker.url, name="worker") as other, Worker(other).pulling() as worker:
+        async with pulling(broker) as worker:
             assert await worker.run_next() == key
             await eventually(lambda: queue.core.entry(key) is None)
 
 
-async def test_jobs_are_offered_again_when_somebody_deleted_the_stream(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
-        await bus.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=2.0)
+async def test_jobs_are_offered_again_when_somebody_deleted_the_stream(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
+        await connection.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=2.0)
         key = mark(queue)
 
         assert await worker.run_next() == key
 
 
-async def test_jobs_live_through_a_crash_of_the_server(bus: Bus, broker: Broker, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_jobs_live_through_a_crash_of_the_server(connection: Connection, broker: Broker, worker: Worker):
+    async with dispatching(connection) as queue:
         await broker.kill()
         key = mark(queue)
         await broker.restart()
@@ -215,21 +239,21 @@ async def test_jobs_live_through_a_crash_of_the_server(bus: Bus, broker: Broker,
         assert await worker.run_next() == key
 
 
-async def test_a_lease_that_is_renewed_is_kept_and_one_that_is_not_ends(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_a_lease_that_is_renewed_is_kept_and_one_that_is_not_ends(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
         delivery = await worker.next()
         lease = (await worker.granted(delivery)).lease
-        held = Renewal(worker="worker", slots=0, leases=[HeldLease(key, lease)])
+        held = Renewal(worker="worker", free_slots=0, leases=[HeldLease(key, lease)])
         for _ in range(3):
-            assert await renew(bus, SHARD, held) == []
+            assert await worker.link.renew(SHARD, held) == []
 
         await eventually(lambda: queue.core.counts.leases_expired == 1)
-        assert await renew(bus, SHARD, held) == [lease]
+        assert await worker.link.renew(SHARD, held) == [lease]
 
 
-async def test_the_job_of_a_dead_worker_is_anothers(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_the_job_of_a_dead_worker_is_anothers(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
         await worker.granted(await worker.next())  # and then it dies
 
@@ -240,14 +264,14 @@ async def test_the_job_of_a_dead_worker_is_anothers(bus: Bus, worker: Worker):
         assert isinstance(reply, Granted)
 
 
-async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(bus: Bus, worker: Worker):
-    async with dispatching(bus, epoch="first") as queue:
+async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(connection: Connection, worker: Worker):
+    async with dispatching(connection, epoch="first") as queue:
         key = mark(queue)
         delivery = await worker.next()
         lease = (await worker.granted(delivery)).lease
 
-    held = Renewal(worker="worker", slots=0, leases=[HeldLease(key, lease)])
-    async with answering_held(worker.bus, lambda _: held), dispatching(bus, epoch="second") as queue:
+    held = Renewal(worker="worker", free_slots=0, leases=[HeldLease(key, lease)])
+    async with worker.link.answering_held(lambda _: held), dispatching(connection, epoch="second") as queue:
         mark(queue)
         assert isinstance(await worker.claim(delivery, worker="other"), Busy)
 
@@ -256,34 +280,34 @@ async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(bus: Bus
         assert await worker.run_next() == key  # the mark came after the old life's observation
 
 
-async def test_a_job_that_an_earlier_watcher_left_in_the_stream_serves_the_new_one(bus: Bus, worker: Worker, broker: Broker):
-    async with dispatching(bus, epoch="first") as queue:
+async def test_a_job_that_an_earlier_watcher_left_in_the_stream_serves_the_new_one(connection: Connection, worker: Worker, broker: Broker):
+    async with dispatching(connection, epoch="first") as queue:
         key = mark(queue)
         await eventually(lambda: queue.core.unclaimed == 1)
     delivery = await worker.next()
 
-    async with dispatching(bus, epoch="second") as queue:
+    async with dispatching(connection, epoch="second") as queue:
         mark(queue)
         await worker.finish(delivery, (await worker.granted(delivery)).lease)
 
         await eventually(lambda: queue.core.entry(key) is None)
 
 
-async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(bus: Bus, worker: Worker):
-    async with dispatching(bus) as queue:
+async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(connection: Connection, worker: Worker):
+    async with dispatching(connection) as queue:
         key = mark(queue)
         granted = await worker.granted(await worker.next())
         ours = RelatedRequest(key=key, lease=granted.lease, fingerprint="f", queries=[])
         former = RelatedRequest(key=key, lease="epoch-0", fingerprint="f", queries=[])
 
-        assert (await ask_related(worker.bus, SHARD, ours)).fingerprint == "f"
+        assert (await worker.link.related(SHARD, ours)).fingerprint == "f"
         with pytest.raises(Unavailable):
-            await ask_related(worker.bus, SHARD, former)
+            await worker.link.related(SHARD, former)
 
 
-async def test_nobody_gets_a_parent_while_what_we_know_of_its_world_may_be_old(bus: Bus, worker: Worker):
+async def test_nobody_gets_a_parent_while_what_we_know_of_its_world_may_be_old(connection: Connection, worker: Worker):
     behind = [True]
-    async with dispatching(bus, behind=behind) as queue:
+    async with dispatching(connection, behind=behind) as queue:
         key = mark(queue)
         delivery = await worker.next()
         refused = await worker.claim(delivery)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.messages import tenure_subject
+from metaloop.common.bus.links import WatcherLink
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.testing.builders import SHARD, controller_id, job_key, sync_report
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
@@ -27,10 +29,10 @@ PATIENCE_SECONDS = 1.5
 class Server:
     """A watcher, as far as it may serve a controller or not."""
 
-    def __init__(self, bus: Bus, epoch: str) -> None:
+    def __init__(self, link: WatcherLink, epoch: str) -> None:
         self.queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=Limits()), clock=time.monotonic)
         self.leads = True
-        self.handover = OwnershipHandover(bus, self.queue, patience_seconds=PATIENCE_SECONDS)
+        self.handover = OwnershipHandover(link, self.queue, patience_seconds=PATIENCE_SECONDS)
 
     def start(self) -> None:
         """The controller came to it, with a parent."""
@@ -66,10 +68,17 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 
 @asynccontextmanager
+async def linked(broker: Broker, name: str) -> AsyncIterator[WatcherLink]:
+    """A watcher's link with a connection of its own."""
+    async with connected(broker.url, name=name) as connection:
+        yield NatsWatcherLink(connection, StreamSettings(), shard=SHARD)
+
+
+@asynccontextmanager
 async def server(broker: Broker, name: str) -> AsyncIterator[Server]:
     """A watcher with a connection of its own, that leads for the length of the block."""
-    async with connected(broker.url, name=name) as bus, asyncio.TaskGroup() as tasks:
-        server = Server(bus, name)
+    async with linked(broker, name) as link, asyncio.TaskGroup() as tasks:
+        server = Server(link, name)
         running = tasks.create_task(server.handover.run(leads=lambda: server.leads))
         yield server
         running.cancel()
@@ -77,12 +86,8 @@ async def server(broker: Broker, name: str) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def silence(broker: Broker) -> AsyncIterator[None]:
-    """Somebody who seems to serve the controller, and doesn't answer."""
-
-    async def say_nothing(_: object) -> None:
-        pass
-
-    async with connected(broker.url, name="silent") as bus, bus.listening(tenure_subject(CONTROLLER), say_nothing):
+    """An owner of the controller that doesn't answer."""
+    async with linked(broker, "silent") as link, link.owning(CONTROLLER, leads=lambda: False):
         yield
 
 
@@ -147,8 +152,8 @@ async def test_who_is_silent_is_waited_for_as_long_as_a_lease_lives(broker: Brok
 
 async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker: Broker):
     """The warm standby of a leader that was stopped: what it knows of has been its own shard's for long."""
-    async with silence(broker), connected(broker.url, name="standby") as bus:
-        standby = Server(bus, "standby")
+    async with silence(broker), linked(broker, "standby") as link:
+        standby = Server(link, "standby")
         standby.start()
         await asyncio.sleep(PATIENCE_SECONDS)
 

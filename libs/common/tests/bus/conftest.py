@@ -3,25 +3,33 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.stream import JobStream, StreamSettings
-from metaloop.devkit.broker import Broker
+from metaloop.common.bus.links import WatcherLink, WorkerLink
+
+from .hands import Watcher
+from .subject import BusUnderTest, NatsBus
+
+IMPLEMENTATIONS = {"nats": NatsBus.start}
+"""Each of them passes the tests of this folder; those in the folders below concern one of them."""
 
 
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    async with Broker.start(tmp_path) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def bus(broker: Broker) -> AsyncIterator[Bus]:
-    async with connected(broker.url, name="test") as bus:
+@pytest.fixture(params=IMPLEMENTATIONS)
+async def bus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BusUnderTest]:
+    async with IMPLEMENTATIONS[request.param](tmp_path) as bus:
         yield bus
 
 
 @pytest.fixture
-async def stream(bus: Bus) -> JobStream:
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=1.0))
-    await stream.ensure()
-    return stream
+async def watcher(bus: BusUnderTest) -> AsyncIterator[Watcher]:
+    async with Watcher(bus.watcher).serving() as watcher:
+        yield watcher
+
+
+@pytest.fixture
+def worker(bus: BusUnderTest) -> WorkerLink:
+    return bus.worker
+
+
+@pytest.fixture
+def standby(bus: BusUnderTest) -> WatcherLink:
+    """The link of another watcher of the same shard."""
+    return bus.other_watcher

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metaloop.common.bus.parts import ANSWER_SECONDS
+from metaloop.common.bus.links import ANSWER_SECONDS
 from metaloop.watcher.core.election import SHORTEST_SECONDS, Election, LeaseRecord
 
 LEASE_SECONDS = 15

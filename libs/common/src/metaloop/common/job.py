@@ -1,4 +1,4 @@
-"""A job's identity: controller, parent, trace context; its subject and its wire form.
+"""A job's identity: controller, parent, trace context; its wire form.
 
 A job says *that* a parent should be looked at, never what happened to it: who takes the job observes the world anew. The queue of jobs is
 
@@ -8,11 +8,8 @@ A job says *that* a parent should be looked at, never what happened to it: who t
 - **at least once**: a mark is never lost, whichever process dies: workers' jobs come back, and a watcher that starts marks every parent.
 """
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote
 
 from metaloop.common.json import dumps, loads
 from metaloop.common.objects.resource import ResourceId
@@ -68,11 +65,6 @@ class Job:
     reason: str = ""
     traceparent: str = ""
 
-    @property
-    def subject(self) -> str:
-        """The stream subject of the key: one message per subject is what makes a second publish of a queued key fail."""
-        return subject_of(self.key, self.shard)
-
     def to_bytes(self) -> bytes:
         """Its wire form, JSON `{key, shard, reason, traceparent}`."""
         return dumps({"key": self.key.to_wire(), "shard": self.shard, "reason": self.reason, "traceparent": self.traceparent})
@@ -82,25 +74,3 @@ class Job:
         """The job of a wire form; raises ValueError or KeyError for anything else."""
         raw = loads(wire)
         return cls(key=JobKey.from_wire(raw["key"]), shard=raw["shard"], reason=raw["reason"], traceparent=raw["traceparent"])
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9~:@+-][A-Za-z0-9_~:@+-]*")
-"""What needs no escaping: nearly every name, told apart in a tenth of the time that escaping takes."""
-
-
-def subject_token(text: str) -> str:
-    """`text` as one token of a subject: dots, spaces, wildcards and control characters escaped as %XX; empty text is `_`."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return quote(text, safe=":@+-").replace(".", "%2E") if text else "_"
-
-
-def subject_of(key: JobKey, shard: str) -> str:
-    """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`, and `.<part>` for a part of a parent's work."""
-    parent = f"{_subject_prefix(key.controller, key.resource, shard)}{subject_token(key.namespace)}.{subject_token(key.name)}"
-    return f"{parent}.{subject_token(key.part)}" if key.part else parent
-
-
-@lru_cache(maxsize=1024)
-def _subject_prefix(controller: ControllerId, resource: ResourceId, shard: str) -> str:
-    return "metaloop.job." + "".join(f"{subject_token(part)}." for part in (shard, controller.kind, controller.name, str(resource)))

@@ -5,7 +5,7 @@ The watcher builds an observation out of cached JSON bytes, which it embeds unpa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import orjson
 
@@ -120,31 +120,30 @@ class CachedObservation:
     part: str = ""
 
 
-def granted_to_bytes(observation: CachedObservation, *, lease: str, lease_seconds: float) -> bytes:
-    """The wire form of a `Granted` reply."""
-    return dumps(
-        {
-            "state": "granted",
-            "lease": lease,
-            "leaseSeconds": lease_seconds,
-            "controller": orjson.Fragment(observation.controller),
-            "parentResource": observation.parent_resource.to_json(),
-            "parent": orjson.Fragment(observation.parent),
-            "part": observation.part,
-            "children": [_group_to_wire(group) for group in observation.children],
-            "revisions": [orjson.Fragment(item) for item in observation.revisions],
-            "related": _related_to_wire(observation.related) if observation.related is not None else None,
-        }
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedGrant:
+    """A `Granted` before it travels."""
+
+    lease: str
+    lease_seconds: float
+    observation: CachedObservation
 
 
-def refusal_to_bytes(reply: Busy | Gone) -> bytes:
-    """The wire form of a `Busy` or `Gone` reply."""
+CachedClaimReply: TypeAlias = CachedGrant | Busy | Gone
+"""A `ClaimReply` before it travels."""
+
+
+def reply_to_bytes(reply: CachedClaimReply) -> bytes:
+    """The wire form of the reply to a claim."""
     match reply:
+        case CachedGrant():
+            return dumps(_grant_to_wire(reply))
         case Busy(retry_seconds=seconds):
             return dumps({"state": "busy", "retrySeconds": seconds})
         case Gone(reason=reason, lease=lease):
             return dumps({"state": "gone", "reason": reason, "lease": lease})
+        case _:
+            assert_never(reply)
 
 
 def reply_from_bytes(wire: bytes) -> ClaimReply:
@@ -159,6 +158,22 @@ def reply_from_bytes(wire: bytes) -> ClaimReply:
             return Gone(reason=raw["reason"], lease=raw["lease"])
         case state:
             raise ValueError(f"a claim reply in state {state!r}")
+
+
+def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
+    observation = grant.observation
+    return {
+        "state": "granted",
+        "lease": grant.lease,
+        "leaseSeconds": grant.lease_seconds,
+        "controller": orjson.Fragment(observation.controller),
+        "parentResource": observation.parent_resource.to_json(),
+        "parent": orjson.Fragment(observation.parent),
+        "part": observation.part,
+        "children": [_group_to_wire(group) for group in observation.children],
+        "revisions": [orjson.Fragment(item) for item in observation.revisions],
+        "related": _related_to_wire(observation.related) if observation.related is not None else None,
+    }
 
 
 def _observation(raw: JsonObject) -> Observation:

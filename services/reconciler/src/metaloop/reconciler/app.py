@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 
 from metaloop.common.api.kinds import KINDS, Kinds
-from metaloop.common.bus.connect import Bus, connected
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.bus.links import WorkerLink
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.http.peer import Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
@@ -18,7 +20,6 @@ from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
-from metaloop.reconciler.related import BusFollower
 from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.server_side_writer import ServerSideWriter
@@ -38,7 +39,7 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
     @asynccontextmanager
     async def build(service: Service) -> AsyncIterator[None]:
         async with (
-            connected(settings.nats_url, name="metaloop-reconciler") as bus,
+            _linked(settings) as link,
             KubeClient.connect(settings.kubeconfig) as kube,
             gateway_of(settings) as gateway,
             EventRecorder.running(kube) as recorder,
@@ -52,16 +53,24 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
                 hooks=hooks,
                 parents=ParentWriter(kube),
                 revisions=RevisionWriter(kube),
-                follower=BusFollower(bus),
+                follower=link,
                 recorder=recorder,
                 strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
                 guards=DeletionGuards(limits=settings.deletion_limits),
             )
             syncer = Syncer(writers=writers, observer=Observer(kinds), syncs=syncs)
-            _register(service, _worker(bus, syncer, settings), bus=bus, kube=kube)
+            _register(service, _worker(link, syncer, settings), link=link, kube=kube)
             yield
 
     return build
+
+
+@asynccontextmanager
+async def _linked(settings: Settings) -> AsyncIterator[WorkerLink]:
+    """A worker's link over NATS, for as long as the block lasts."""
+    stream = StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas)
+    async with connected(settings.nats_url, name="metaloop-reconciler") as connection:
+        yield NatsWorkerLink(connection, stream)
 
 
 @asynccontextmanager
@@ -82,15 +91,14 @@ def _gateway_tls(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def _worker(bus: Bus, syncer: Syncer, settings: Settings) -> Worker:
-    stream = JobStream(bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
+def _worker(link: WorkerLink, syncer: Syncer, settings: Settings) -> Worker:
     capacity = WorkerSettings(
         active_jobs=settings.active_jobs, waiting_jobs=settings.waiting_jobs, ack_wait_seconds=settings.ack_wait_seconds
     )
-    return Worker(bus, stream, sync=syncer.sync, settings=capacity)
+    return Worker(link, sync=syncer.sync, settings=capacity)
 
 
-def _register(service: Service, worker: Worker, *, bus: Bus, kube: KubeClient) -> None:
+def _register(service: Service, worker: Worker, *, link: WorkerLink, kube: KubeClient) -> None:
     is_over = asyncio.Event()
 
     async def work() -> None:
@@ -105,6 +113,6 @@ def _register(service: Service, worker: Worker, *, bus: Bus, kube: KubeClient) -
 
     service.run("worker", work)
     service.on_drain("jobs", finish_jobs)
-    service.probes.alive("nats", bus.check)
-    service.probes.ready("nats", bus.check)
+    service.probes.alive("nats", link.check)
+    service.probes.ready("nats", link.check)
     service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))

@@ -9,10 +9,10 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class LeaseGuard:
-    """Asked before each write: the last moment to notice that somebody else may have the parent by now.
+    """Asked before each write: the last moment to notice that another worker may have the parent by now.
 
-    Its end is counted from before the claim, or the last renewal that the watcher confirmed, was *sent*; the watcher counts from when it
-    came. So this worker believes its lease over before anybody else can get one, whatever stood still in between.
+    The end is counted from before the claim, or the last renewal that the watcher confirmed, was *sent*; the watcher counts from when it
+    arrived. So for this worker the lease is over before anybody else can get one, whatever stood still in between.
     """
 
     def __init__(self, lease: str, *, ends: float, clock: Clock) -> None:
@@ -26,7 +26,7 @@ class LeaseGuard:
         return self._clock() < self._ends
 
     def check(self) -> None:
-        """Return where the lease is ours now; `LeaseLost` where it may not be."""
+        """Return where the lease is ours now. Raises LeaseLost where it may not be."""
         if not self.is_valid:
             raise LeaseLost(f"lease {self.lease} ran out")
 

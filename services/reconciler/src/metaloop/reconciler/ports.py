@@ -60,7 +60,7 @@ class Hooks(Protocol):
 
 
 class Follower(Protocol):
-    """The watcher, as the one who follows related objects."""
+    """The watcher, as the one that follows related objects: a worker's link to it."""
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """Has the queries of `request` followed from now on; what they select. Raises Unavailable."""

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
-from metaloop.common.bus.connect import Bus, Message, connected
-from metaloop.common.bus.messages import resigned_subject
-from metaloop.common.bus.stream import JobStream, StreamSettings
+from metaloop.common.bus.links import Leads, WatcherLink
+from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
@@ -109,13 +110,13 @@ class Watcher:
 class LeaderTerm:
     """What a watcher does while it leads its shard: it grants leases, publishes jobs, and reports the health of controllers."""
 
-    def __init__(self, watcher: Watcher, kube: KubeClient, bus: Bus, *, settings: WatcherSettings, leads: Callable[[], bool]) -> None:
+    def __init__(self, watcher: Watcher, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings, leads: Leads) -> None:
         self._watcher = watcher
         self._kube = kube
-        self._bus = bus
+        self._link = link
         self._settings = settings
         self._leads = leads
-        self._handover = OwnershipHandover(bus, watcher.queue, patience_seconds=settings.ack_wait_seconds)
+        self._handover = OwnershipHandover(link, watcher.queue, patience_seconds=settings.ack_wait_seconds)
         watcher.router.on_start, watcher.router.on_stop = self._handover.started, self._handover.stopped
         self._is_open = False
 
@@ -159,13 +160,8 @@ class LeaderTerm:
         )
 
     def _dispatcher(self) -> Dispatcher:
-        settings = self._settings
-        stream = JobStream(self._bus, StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas))
-        dispatcher = Dispatcher(self._bus, stream, shard=settings.share.name, queue=self._watcher.queue, claims=self._watcher.claims)
-        dispatcher.leads = self._leads
-        dispatcher.on_report = self._watcher.router.record_report
-        dispatcher.follow = self._watcher.router.subscribe
-        return dispatcher
+        watcher = self._watcher
+        return Dispatcher(self._link, queue=watcher.queue, claims=watcher.claims, routing=watcher.router, leads=self._leads)
 
 
 @asynccontextmanager
@@ -174,19 +170,19 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
     service.probes.alive("nats", _check_connected)  # until the first connection is made, which may take any time
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
-        connected(settings.nats_url, name="metaloop-watcher") as bus,
+        _linked(settings) as link,
         EventRecorder.running(kube) as events,
-        _leadership(service, kube, bus, settings=settings) as leadership,
+        _leadership(service, kube, link, settings=settings) as leadership,
     ):
         watcher = Watcher(settings, kube, events)
-        term = LeaderTerm(watcher, kube, bus, settings=settings, leads=leadership.leads)
+        term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads)
 
         async def check_cluster() -> None:
             await kube.request("GET", "/version")
 
-        service.probes.alive("nats", bus.check)
+        service.probes.alive("nats", link.check)
         service.probes.alive("kubernetes", check_cluster)
-        service.probes.ready("nats", bus.check)
+        service.probes.ready("nats", link.check)
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
         count_queue(watcher.queue)
@@ -205,26 +201,29 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
 
 
 @asynccontextmanager
-async def _leadership(service: Service, kube: KubeClient, bus: Bus, *, settings: WatcherSettings) -> AsyncIterator[Leadership]:
+async def _linked(settings: WatcherSettings) -> AsyncIterator[WatcherLink]:
+    """The shard's link over NATS, for the length of the block."""
+    stream = StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas)
+    async with connected(settings.nats_url, name="metaloop-watcher") as connection:
+        yield NatsWatcherLink(connection, stream, shard=settings.share.name)
+
+
+@asynccontextmanager
+async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings) -> AsyncIterator[Leadership]:
     """Leadership of the shard: without competition, or by an election that hears of resignations for the length of the block."""
     if not settings.leader_election:
         yield SoleWatcher()
         return
-    share = settings.share.name
-    connectivity = BrokerConnectivity(bus, patience_seconds=settings.leader_lease_seconds)
+    connectivity = BrokerConnectivity(link, patience_seconds=settings.leader_lease_seconds)
     candidate = Candidate(
         kube,
         Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds),
-        lease=(settings.lease_namespace, f"metaloop-watcher-{share}"),
-        announce_resignation=partial(bus.publish, resigned_subject(share), b""),
+        lease=(settings.lease_namespace, f"metaloop-watcher-{settings.share.name}"),
+        announce_resignation=link.announce_resignation,
         is_cut_off=connectivity.is_cut_off,
     )
-
-    async def look(_: Message) -> None:
-        candidate.wake()
-
     service.run("broker connectivity", connectivity.run)
-    async with bus.listening(resigned_subject(share), look):
+    async with link.on_resignation(candidate.wake):
         yield candidate
 
 

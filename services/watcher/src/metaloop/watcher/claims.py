@@ -5,7 +5,7 @@ from typing import TypeAlias, assert_never
 
 from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.job import JobKey
-from metaloop.common.observation import Busy, CachedObservation, Gone, granted_to_bytes, refusal_to_bytes
+from metaloop.common.observation import Busy, CachedClaimReply, CachedGrant, CachedObservation, Gone
 from metaloop.common.telemetry import metrics
 from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.workqueue import WorkQueue
@@ -30,30 +30,30 @@ class Claims:
         self._is_behind = is_behind
         self._lease_seconds = lease_seconds
 
-    def answer(self, request: ClaimRequest) -> bytes:
-        """The wire form of the reply to a claim.
+    def answer(self, request: ClaimRequest) -> CachedClaimReply:
+        """The reply to a claim.
 
         Observation and lease are made without an await in between: an event that the cache takes after the observation can't be counted as
         seen by the lease.
         """
         if self._is_behind(request.key):
             _put_off_total.inc()
-            return refusal_to_bytes(Busy(retry_seconds=_BEHIND_RETRY_SECONDS))
+            return Busy(retry_seconds=_BEHIND_RETRY_SECONDS)
         now = self._queue.clock()
         observed = self._observe(request.key)
         reply = self._queue.core.claim(request.key, worker=request.worker, now=now)
-        self._queue.core.window.tell(request.worker, request.slots, now=now)
+        self._queue.core.window.tell(request.worker, request.free_slots, now=now)
         self._queue.ring()
         match reply:
             case Lease():
                 return self._grant(reply, observed)
             case Busy() | Gone():
-                return refusal_to_bytes(reply)
+                return reply
             case _:
                 assert_never(reply)
 
-    def _grant(self, lease: Lease, observed: CachedObservation | Gone) -> bytes:
+    def _grant(self, lease: Lease, observed: CachedObservation | Gone) -> CachedClaimReply:
         if isinstance(observed, Gone):
             self._queue.core.dismiss(lease)
-            return refusal_to_bytes(Gone(reason=observed.reason, lease=lease.id))
-        return granted_to_bytes(observed, lease=lease.id, lease_seconds=self._lease_seconds)
+            return Gone(reason=observed.reason, lease=lease.id)
+        return CachedGrant(lease=lease.id, lease_seconds=self._lease_seconds, observation=observed)

@@ -1,24 +1,19 @@
-"""Feeds the job stream through its window, and learns of jobs done.
+"""Feeds the job stream through its window, and hears of finished jobs.
 
-Life of a dispatcher: `open` (hear workers, take over the leases that they hold), then the caller marks every parent, then `run`.
+A dispatcher lives for one leader term: `open` (hear workers, take over the leases that they hold), then the caller marks every parent, then `run`.
 """
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
-from metaloop.common.bus.channels import WatcherEars, hearing_workers, held_leases
-from metaloop.common.bus.claims import serving_claims
-from metaloop.common.bus.connect import Bus
-from metaloop.common.bus.jobs import JobPublisher, Outcome
-from metaloop.common.bus.messages import ClaimRequest, RelatedRequest, Renewal
-from metaloop.common.bus.related import serving_related
-from metaloop.common.bus.stream import JobStream
+from metaloop.common.bus.links import Leads, WatcherLink
+from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, RelatedRequest, Renewal
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.job import JobKey
-from metaloop.common.observation import CachedRelated
+from metaloop.common.observation import CachedClaimReply, CachedRelated
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.claims import Claims
@@ -33,63 +28,48 @@ _WORKER_SILENCE_SECONDS = 10.0
 """A worker that said nothing for so long has no free slots."""
 
 
-def _always() -> bool:
-    """Nobody else is there."""
-    return True
+class Routing(Protocol):
+    """What the dispatcher passes on of syncs to the router."""
 
+    def subscribe(self, request: RelatedRequest) -> CachedRelated:
+        """Subscribe a parent to related objects; the objects as they are now."""
+        ...
 
-def _nobody_asks(_: SyncReport) -> None:
-    """The listener where nobody wants to know."""
-
-
-def _nothing_is_related(request: RelatedRequest) -> CachedRelated:
-    """The answer where nobody keeps subscriptions."""
-    return CachedRelated(fingerprint=request.fingerprint)
+    def record_report(self, report: SyncReport) -> None:
+        """Count how a sync ended."""
+        ...
 
 
 class Dispatcher:
-    """Between the work queue of one shard and the bus."""
+    """Connects the work queue of one shard with its workers. Nothing is granted and nothing confirmed while this watcher doesn't lead."""
 
-    def __init__(self, bus: Bus, stream: JobStream, *, shard: str, queue: WorkQueue, claims: Claims) -> None:
-        self._bus = bus
-        self._stream = stream
-        self._shard = shard
+    def __init__(self, link: WatcherLink, *, queue: WorkQueue, claims: Claims, routing: Routing, leads: Leads) -> None:
+        self._link = link
         self._queue = queue
         self._claims = claims
-        self.leads: Callable[[], bool] = _always
-        """Whether we lead the shard at this moment; if not, nothing is granted and nothing confirmed."""
-        self.on_report: Callable[[SyncReport], None] = _nobody_asks
-        """Told of each sync that ended."""
-        self.follow: Callable[[RelatedRequest], CachedRelated] = _nothing_is_related
-        """Told what a parent follows from now on; what that selects."""
-        self._publisher = JobPublisher(bus, self._take_outcome)
+        self._routing = routing
+        self._leads = leads
         self._bell = asyncio.Event()
         self._stream_is_doubtful = asyncio.Event()
         self._was_away = False
-        """Whether the connection was lost since the stream was mended last."""
+        """Whether the connection was lost since the stream was last looked after."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due = math.inf
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[float]:
-        """Since when it hears workers, as it does for the length of the block; when that begins, the leases that workers hold are known."""
+        """Hear workers for the length of the block, and know the leases that they hold when it begins. Yields the time since when they are heard."""
         self._queue.ring = self._bell.set
-        ears = WatcherEars(on_renewal=self._take_renewal, on_report=self._take_report, on_receipt=self._take_receipt)
-        with self._bus.on_reconnect(self._doubt_deliveries):
-            await self._stream.ensure_at_last()
-            async with (
-                self._publisher.listening(),
-                hearing_workers(self._bus, self._shard, ears),
-                serving_claims(self._bus, self._shard, handler=self._answer_claim, leads=self.leads),
-                serving_related(self._bus, self._shard, handler=self._answer_related),
-            ):
+        with self._link.on_reconnect(self._doubt_deliveries):
+            await self._link.ensure_stream()
+            async with self._link.serving(self, leads=self._leads):
                 heard_since = self._queue.clock()
-                for renewal in await held_leases(self._bus, self._shard, wait_seconds=_HELD_WAIT_SECONDS):
-                    self._take_renewal(renewal)
+                for renewal in await self._link.held_leases(wait_seconds=_HELD_WAIT_SECONDS):
+                    self.take_renewal(renewal)
                 yield heard_since
 
     async def run(self) -> None:
-        """Publish jobs for ever."""
+        """Publish jobs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._mend_stream(), name="mend the job stream")
             tasks.create_task(self._feed(), name="feed the job stream")
@@ -106,7 +86,7 @@ class Dispatcher:
         queue, clock = self._queue.core, self._queue.clock
         queue.advance(clock())
         while (job := queue.take(clock())) is not None:
-            await self._publisher.offer(job)
+            await self._link.offer(job)
 
     def _set_alarm(self, due: float | None) -> None:
         """Have the bell rung at `due`, or earlier: an alarm that is set for an earlier time stays."""
@@ -122,16 +102,16 @@ class Dispatcher:
         self._bell.set()
 
     def _doubt_deliveries(self) -> None:
-        """While we were away, jobs may have been handed to workers who were away as well: the server waits for these for all of `ack_wait`."""
+        """The connection is back. Jobs may have been delivered to workers that were disconnected too: the stream would wait for these for `ack_wait`."""
         self._was_away = True
         self._stream_is_doubtful.set()
 
     async def _mend_stream(self) -> None:
-        """After each doubt: have the stream there, and in it all jobs that should be."""
+        """Whenever the stream is in doubt: have it there, with all jobs in it that should be."""
         while True:
             await self._stream_is_doubtful.wait()
             self._stream_is_doubtful.clear()
-            await self._stream.ensure_at_last()
+            await self._link.ensure_stream()
             if self._was_away:
                 await self._clear_stream()
             self._queue.core.offer_all_again()
@@ -139,48 +119,47 @@ class Dispatcher:
             await asyncio.sleep(_MEND_PAUSE_SECONDS)  # a stream that refuses for a reason of its own stays doubtful
 
     async def _clear_stream(self) -> None:
-        """What matters is known here; who holds a lease keeps it, and finishes without its job."""
+        """Remove all jobs of the shard: the queue knows them. A worker keeps its leases, and finishes without its jobs."""
         self._was_away = False
         try:
-            await self._stream.clear(self._shard)
+            await self._link.clear_stream()
         except Unavailable as error:
             log.warning("dispatch.stream_not_cleared", **{fields.ERROR: str(error)})
 
-    def _take_outcome(self, key: JobKey, outcome: Outcome) -> None:
+    # -- what the link tells: a WatcherHandler ---------------------------------------------------------------------------------------
+
+    def take_outcome(self, key: JobKey, outcome: OfferOutcome) -> None:
+        """An offered job is queued, was refused, or has to be offered again."""
         now = self._queue.clock()
         match outcome:
-            case Outcome.QUEUED:
+            case OfferOutcome.QUEUED:
                 self._queue.core.stored(key, now=now)
-            case Outcome.ALREADY_QUEUED:
+            case OfferOutcome.ALREADY_QUEUED:
                 self._queue.core.refused(key, now=now)
                 self._bell.set()  # it no longer counts in the window
-            case Outcome.UNKNOWN:
+            case OfferOutcome.UNKNOWN:
                 self._queue.core.unknown(key, now=now)
                 self._stream_is_doubtful.set()
             case _:
                 assert_never(outcome)
 
-    def _check_leadership(self) -> None:
-        """Whoever was asleep may wake up to find another in its place: silence then, and the one who asked asks again."""
-        if not self.leads():
-            raise NotLeading("another watcher may lead this shard by now")
-
-    def _answer_claim(self, request: ClaimRequest) -> bytes:
+    def answer_claim(self, request: ClaimRequest) -> CachedClaimReply:
+        """A lease with the parent's observation, or why there is none. Raises NotLeading."""
         self._check_leadership()
         return self._claims.answer(request)
 
-    def _answer_related(self, request: RelatedRequest) -> CachedRelated:
-        """Raises LeaseLost where the word isn't that of the key's holder; it gets no answer, and learns from its renewal why."""
+    def answer_related(self, request: RelatedRequest) -> CachedRelated:
+        """The related objects of a parent. Raises LeaseLost where the worker doesn't hold it (its next renewal says so), and NotLeading."""
         self._check_leadership()
         if not self._queue.core.holds(request.lease, request.key):
             raise LeaseLost(f"{request.lease} does not hold {request.key}")
-        return self.follow(request)
+        return self._routing.subscribe(request)
 
-    def _take_renewal(self, renewal: Renewal) -> list[str]:
-        """The leases of a worker that are lost; the others live on."""
+    def take_renewal(self, renewal: Renewal) -> Lost:
+        """The leases of a worker that are lost; the others are renewed. Raises NotLeading."""
         self._check_leadership()
         queue, now = self._queue.core, self._queue.clock()
-        queue.window.tell(renewal.worker, renewal.slots, now=now)
+        queue.window.tell(renewal.worker, renewal.free_slots, now=now)
         queue.window.forget_silent(since=now - _WORKER_SILENCE_SECONDS)
         lost = [held.lease for held in renewal.leases if not queue.renew(held.lease, held.key, worker=renewal.worker, now=now)]
         if lost:
@@ -188,11 +167,18 @@ class Dispatcher:
         self._bell.set()
         return lost
 
-    def _take_report(self, report: SyncReport) -> None:
+    def take_report(self, report: SyncReport) -> None:
+        """A sync ended."""
         self._queue.core.report(report, now=self._queue.clock())
-        self.on_report(report)
+        self._routing.record_report(report)
         self._bell.set()
 
-    def _take_receipt(self, lease: str) -> None:
+    def take_receipt(self, lease: str) -> None:
+        """A job is out of the stream."""
         self._queue.core.receipt(lease, now=self._queue.clock())
         self._bell.set()
+
+    def _check_leadership(self) -> None:
+        """Nothing is answered after another watcher may have begun to lead: a process that was asleep wakes up in its term. Workers ask again."""
+        if not self._leads():
+            raise NotLeading("another watcher may lead this shard by now")

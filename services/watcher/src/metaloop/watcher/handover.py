@@ -11,10 +11,8 @@ Until then the controller is known, watched and marked as always. Only its keys 
 """
 
 import asyncio
-from collections.abc import Callable
 
-from metaloop.common.bus.connect import Bus
-from metaloop.common.bus.tenures import answering_tenure, is_served
+from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
@@ -30,8 +28,8 @@ _LOOK_AGAIN_SECONDS = 0.05
 class OwnershipHandover:
     """Which of the controllers that run here this watcher owns, and so may serve."""
 
-    def __init__(self, bus: Bus, queue: WorkQueue, *, patience_seconds: float) -> None:
-        self._bus = bus
+    def __init__(self, link: WatcherLink, queue: WorkQueue, *, patience_seconds: float) -> None:
+        self._link = link
         self._queue = queue
         self._patience_seconds = patience_seconds
         self._arrived_at: dict[ControllerId, float] = {}
@@ -55,7 +53,7 @@ class OwnershipHandover:
         if controller in self._tended:
             self._tended[controller].set()
 
-    async def run(self, *, leads: Callable[[], bool]) -> None:
+    async def run(self, *, leads: Leads) -> None:
         """Until cancelled: take over each controller that runs here as soon as it is free, and give it up when it is over.
 
         Questions are answered only while this watcher `leads`.
@@ -68,10 +66,10 @@ class OwnershipHandover:
                     tasks.create_task(self._tend(controller, leads), name=f"handover of {controller}")
                 await self._bell.wait()
 
-    async def _tend(self, controller: ControllerId, leads: Callable[[], bool]) -> None:
+    async def _tend(self, controller: ControllerId, leads: Leads) -> None:
         try:
             if await self._is_free(controller):
-                async with answering_tenure(self._bus, controller, holds=leads):
+                async with self._link.owning(controller, leads=leads):
                     self._owned.add(controller)
                     self._queue.core.admit(controller)
                     self._queue.ring()
@@ -86,7 +84,7 @@ class OwnershipHandover:
         heard_at, was_served = self._arrived_at[controller], False
         while controller in self._arrived_at:
             try:
-                if not await is_served(self._bus, controller):
+                if not await self._link.is_owned(controller):
                     break
             except Unavailable as error:
                 if self._queue.clock() >= heard_at + self._patience_seconds:

@@ -12,7 +12,7 @@ from metaloop.common.json import JsonObject, dumps, is_array, is_object, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.common.observation import Gone, Granted, Related, granted_to_bytes, related_from_wire, reply_from_bytes
+from metaloop.common.observation import CachedGrant, Gone, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes
 from metaloop.common.related_query import InNamespace, InNamespacesWith
 from metaloop.devkit.errors import NothingToPlan
 from metaloop.watcher.cache import ResourceCache
@@ -54,7 +54,7 @@ class World:
         seen = self._router.observe(key)
         if isinstance(seen, Gone):
             raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {seen.reason}")
-        granted = reply_from_bytes(granted_to_bytes(seen, lease="plan", lease_seconds=_FOR_EVER_SECONDS))
+        granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=seen, lease="plan", lease_seconds=_FOR_EVER_SECONDS)))
         if not isinstance(granted, Granted):
             raise Unavailable("what was listed can't be read")
         return granted

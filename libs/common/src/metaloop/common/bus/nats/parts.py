@@ -1,7 +1,7 @@
-"""Requests whose replies may be larger than a message: the asker pulls such a one part by part.
+"""Requests whose replies may be larger than a message: the asker pulls a large reply part by part.
 
-The answer to the request is then a ticket, which says where the parts are asked for and how many there are. Pulling, rather than
-sending all parts at once, keeps a large observation from crowding everything else out of both sides' buffers.
+The answer to the request is then a ticket: it says where to ask for the parts, and how many there are. If all parts were sent at once, a large
+observation would crowd everything else out of both sides' buffers.
 """
 
 import asyncio
@@ -10,47 +10,39 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from metaloop.common.bus.connect import Bus, Message
+from metaloop.common.bus.links import ANSWER_SECONDS, Leads
+from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
 
 Reply = TypeVar("Reply")
 
 _MARK = b"\x00parts"
-"""What a ticket begins with, and JSON never does."""
+"""A ticket begins with it; no JSON does."""
 _PART_BYTES = 512 * 1024
 _HEADROOM_BYTES = 4096
 _KEEP_SECONDS = 15.0
-ANSWER_SECONDS = 2.0
-"""For a reply, and for each part of one."""
-
-
-def always() -> bool:
-    """Of a reply that nobody else could give meanwhile."""
-    return True
 
 
 @asynccontextmanager
-async def replying(
-    bus: Bus, subject: str, handler: Callable[[bytes], bytes], *, stands: Callable[[], bool] = always
-) -> AsyncIterator[None]:
+async def replying(connection: Connection, subject: str, handler: Callable[[bytes], bytes], *, leads: Leads) -> AsyncIterator[None]:
     """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block.
 
-    The rest of a large reply is only handed out while what was said still `stands`.
+    Each part of a large reply is handed out only while the replier `leads`.
     """
-    replies = LargeReplies(bus, stands=stands)
+    replies = LargeReplies(connection, leads=leads)
 
     async def answer(message: Message) -> None:
-        await bus.publish(message.reply, replies.fit(handler(message.data)))
+        await connection.publish(message.reply, replies.fit(handler(message.data)))
 
-    async with replies.serving(), bus.listening(subject, answer):
+    async with replies.serving(), connection.listening(subject, answer):
         yield
 
 
-async def ask(bus: Bus, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
-    """What `read` makes of the whole reply to `request`; `Unavailable` where nobody answered in time, or it can't be read."""
-    answer = await bus.request(subject, request, timeout_seconds=ANSWER_SECONDS)
-    wire = await _whole(bus, answer) if answer.startswith(_MARK) else answer
+async def ask(connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
+    """What `read` makes of the whole reply to `request`. Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read."""
+    answer = await connection.request(subject, request, timeout_seconds=ANSWER_SECONDS)
+    wire = await _whole(connection, answer) if answer.startswith(_MARK) else answer
     try:
         return read(wire)
     except (ValueError, KeyError, TypeError) as error:
@@ -76,22 +68,22 @@ class Ticket:
 
 
 class LargeReplies:
-    """The replying side: keeps what is too large for one message until it was pulled, or for 15 seconds."""
+    """The replying side. It keeps a reply that is too large for one message until it was pulled, or for 15 seconds."""
 
-    def __init__(self, bus: Bus, *, stands: Callable[[], bool]) -> None:
-        self._bus = bus
-        self._stands = stands
-        self._inbox = bus.new_inbox()
+    def __init__(self, connection: Connection, *, leads: Leads) -> None:
+        self._connection = connection
+        self._leads = leads
+        self._inbox = connection.new_inbox()
         self._tokens = 0
         self._kept: dict[str, list[bytes]] = {}
 
     def serving(self) -> AbstractAsyncContextManager[None]:
         """Hands out parts for the length of the block."""
-        return self._bus.listening(f"{self._inbox}.*.*", self._hand_out)
+        return self._connection.listening(f"{self._inbox}.*.*", self._hand_out)
 
     def fit(self, body: bytes) -> bytes:
         """What to answer with: `body` itself, or a ticket for it."""
-        largest = self._bus.max_payload - _HEADROOM_BYTES
+        largest = self._connection.max_payload - _HEADROOM_BYTES
         if len(body) <= largest:
             return body
         size = min(largest, _PART_BYTES)
@@ -105,15 +97,15 @@ class LargeReplies:
     async def _hand_out(self, message: Message) -> None:
         _, token, number = message.subject.rsplit(".", 2)
         parts = self._kept.get(token)
-        if parts is None or not message.reply or not self._stands():
+        if parts is None or not message.reply or not self._leads():
             return  # too late: the asker gives up by itself
-        await self._bus.publish(message.reply, parts[int(number)])
+        await self._connection.publish(message.reply, parts[int(number)])
         if int(number) == len(parts) - 1:
             del self._kept[token]
 
 
-async def _whole(bus: Bus, answer: bytes) -> bytes:
-    """The whole of a reply whose ticket came as `answer`; `Unavailable` where its parts can't be had."""
+async def _whole(connection: Connection, answer: bytes) -> bytes:
+    """The whole of a reply whose ticket came as `answer`. Raises Unavailable where a part doesn't come in time."""
     ticket = Ticket.from_bytes(answer)
-    parts = [await bus.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS) for number in range(ticket.parts)]
+    parts = [await connection.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS) for number in range(ticket.parts)]
     return b"".join(parts)

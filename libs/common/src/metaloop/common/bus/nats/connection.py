@@ -1,11 +1,11 @@
 """A connection to NATS that comes back by itself, and requests that always end.
 
-What the client library does by default is not enough for a service that runs for months, so here it is told otherwise:
+The client library's defaults don't suit a service that runs for months:
 
-- it would give up reconnecting after two minutes: we never do, and a client that closed for good ends the service;
-- its connection can be dead while it says "connected": an echo through the server is asked for every few seconds, and missing
-  two in a row drops the connection;
-- its `flush` can kill its read loop when it times out, and its `request` costs half as much again as ours: neither is used.
+- It gives up reconnecting after two minutes. We never do; a client that closed for good ends the service.
+- Its connection can be dead while it says "connected". We send an echo through the server every few seconds, and drop the connection when two
+  in a row are missing.
+- Its `flush` can kill its read loop when it times out, and its `request` costs half as much again as ours. We use neither.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ NO_RESPONDERS = "503"
 
 Handler: TypeAlias = Callable[[Message], Awaitable[None]]
 
-__all__ = ["NO_RESPONDERS", "Bus", "Handler", "Message", "connected", "status_of"]
+__all__ = ["NO_RESPONDERS", "Connection", "Handler", "Message", "connected", "status_of"]
 
 
 def status_of(message: Message) -> str:
@@ -46,7 +46,7 @@ def status_of(message: Message) -> str:
     return message.headers.get(_STATUS, "") if message.headers else ""
 
 
-class Bus:
+class Connection:
     """One connection to NATS for the whole process; made by `connected`."""
 
     def __init__(self, client: Client) -> None:
@@ -56,7 +56,7 @@ class Bus:
         self._answers: dict[str, asyncio.Future[Message]] = {}
         self._is_closed = asyncio.Event()
         self._last_error = ""
-        """What was logged last of the connection's troubles."""
+        """The connection error that was logged last."""
         self._reconnect_listeners: list[Callable[[], None]] = []
 
     @property
@@ -75,7 +75,7 @@ class Bus:
 
     @contextmanager
     def on_reconnect(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have `listener` called after each reconnection, for the length of the block; it must only wake somebody up, since nothing is read meanwhile."""
+        """Have `listener` called after each reconnection, for the length of the block. It must return at once: nothing is read meanwhile."""
         self._reconnect_listeners.append(listener)
         try:
             yield
@@ -83,16 +83,16 @@ class Bus:
             self._reconnect_listeners.remove(listener)
 
     async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
-        """Send a message, or keep it until the connection is back; `Unavailable` where too much is waiting to be sent."""
+        """Send a message, or keep it until the connection is back. Raises Unavailable where too much waits to be sent."""
         try:
             await self._client.publish(subject, body, reply)
         except NatsError as error:
             raise Unavailable(f"publish to {subject}: {error!r}") from error
 
     async def subscribe(self, subject: str, handler: Handler) -> Subscription:
-        """Have `handler` called with each message to `subject`, one after another, also after reconnections.
+        """Have `handler` called with each message to `subject`, one after another, also after reconnections. Raises Unavailable.
 
-        What a handler raises is logged, and the next message handled.
+        What a handler raises is logged, and the next message is handled.
         """
         subscribe = partial(self._client.subscribe, pending_msgs_limit=_PENDING_MESSAGES, pending_bytes_limit=_PENDING_BYTES)
         try:
@@ -111,7 +111,7 @@ class Bus:
                 await subscription.unsubscribe()
 
     async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
-        """What somebody answered; `NobodyThere` where nobody is, `Unavailable` where nothing came in time, or the connection is down."""
+        """The answer to a request. Raises NobodyThere where nobody listens, Unavailable where no answer came in time or the connection is down."""
         if not self.is_connected:
             raise Unavailable(f"request to {subject}: not connected to NATS")
         loop = asyncio.get_running_loop()
@@ -130,7 +130,7 @@ class Bus:
         return message.data
 
     async def check(self, *, timeout_seconds: float = 2.0) -> None:
-        """Return where NATS and its JetStream answer now; `Unavailable` where they don't."""
+        """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
         await self.request(_CHECK_SUBJECT, b"", timeout_seconds=timeout_seconds)
 
     async def start(self) -> None:
@@ -138,7 +138,7 @@ class Bus:
         await self.subscribe(f"{self._inbox}.*", self._take_answer)
 
     async def watch_over(self) -> None:
-        """Run for ever: drop the connection when it no longer carries an echo; `Unavailable` when it closed for good."""
+        """Until cancelled: drop the connection when it carries no echo any more. Raises Unavailable when it closed for good."""
         echo = self.new_inbox()
         heard = asyncio.Event()
 
@@ -157,14 +157,14 @@ class Bus:
         raise Unavailable(f"NATS closed the connection for good: {self._client.last_error!r}")
 
     async def reconnected(self) -> None:
-        """Tell all listeners; called by the client library, which must not be kept waiting."""
+        """Tell all listeners. The client library calls it, and waits for it."""
         log.info("bus.reconnected")
         self._last_error = ""
         for listener in self._reconnect_listeners:
             listener()
 
     async def erred(self, error: Exception) -> None:
-        """Log it: what a handler raised with all that is known of it, what the connection suffers in one line, however often it tries."""
+        """Log what a handler raised, with its traceback; or a connection error in one line, once however often it repeats."""
         if not isinstance(error, NatsError | OSError):
             log.error("bus.handler_failed", exc_info=error)
         elif repr(error) != self._last_error:
@@ -172,7 +172,7 @@ class Bus:
             log.warning("bus.error", **{fields.ERROR: self._last_error})
 
     async def closed(self) -> None:
-        """Note that the connection won't come back; called by the client library."""
+        """Note that the connection won't come back. The client library calls it."""
         self._is_closed.set()
 
     async def _closes_within(self, seconds: float) -> bool:
@@ -200,13 +200,13 @@ class Bus:
 
 
 @asynccontextmanager
-async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
-    """A connection for the length of the block, as `name` in the server's own lists; waits until the first connection is made.
+async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
+    """A connection for the length of the block, listed as `name` by the server. Waits until the first connection is made.
 
     `url` may name several servers of a cluster, separated by commas.
     """
     client = Client()
-    bus = Bus(client)
+    connection = Connection(client)
 
     async def disconnected() -> None:
         if not client.is_closed:
@@ -215,10 +215,10 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
     await client.connect(
         [server.strip() for server in url.split(",")],
         name=name,
-        error_cb=bus.erred,
+        error_cb=connection.erred,
         disconnected_cb=disconnected,
-        reconnected_cb=bus.reconnected,
-        closed_cb=bus.closed,
+        reconnected_cb=connection.reconnected,
+        closed_cb=connection.closed,
         max_reconnect_attempts=-1,
         reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
         ping_interval=_PING_INTERVAL_SECONDS,
@@ -227,11 +227,11 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Bus]:
         skip_subject_validation=True,  # ours are escaped where they are made
     )
     try:
-        await bus.start()
+        await connection.start()
         async with asyncio.TaskGroup() as tasks:
-            watch = tasks.create_task(bus.watch_over(), name="watch over the bus")
+            watch = tasks.create_task(connection.watch_over(), name="watch over the connection")
             try:
-                yield bus
+                yield connection
             finally:
                 watch.cancel()
     finally:

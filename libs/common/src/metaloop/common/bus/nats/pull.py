@@ -1,17 +1,17 @@
-"""The workers' end of the job stream: pull jobs into free slots, finish them or give them back.
+"""The workers' end of the job stream: pull as many jobs as there is room for, finish them or give them back.
 
-A pull asks the server for up to N jobs within two seconds. A few **lanes** carry one pull each, so that a slot that frees up while a
-pull is under way can be asked for at once. What all lanes still expect never exceeds the free slots: a job that is delivered has
-a place to run, and no job lies in one worker's memory while another is idle.
+A pull asks the server for up to N jobs within two seconds. A few **lanes** carry one pull each: room that becomes free during one pull is filled
+by another at once. All lanes together never expect more jobs than there is room for. So a delivered job can run, and no job lies in one
+worker's memory while another worker is idle.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from metaloop.common.bus.connect import NO_RESPONDERS, Bus, Message, status_of
-from metaloop.common.bus.stream import CONSUMER, STREAM, JobStream
+from metaloop.common.bus.links import JobHandler, Room
+from metaloop.common.bus.nats.connection import NO_RESPONDERS, Connection, Message, status_of
+from metaloop.common.bus.nats.stream import CONSUMER, STREAM, JobStream
+from metaloop.common.bus.nats.subjects import receipt_subject
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import Job
 from metaloop.common.json import dumps
@@ -33,43 +33,40 @@ _NO_MESSAGES = "404"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """A job in our hands, until it is finished or given back, or until we say nothing of it for `ack_wait`."""
+class NatsDelivery:
+    """A message of the stream in our hands."""
 
     job: Job
-    bus: Bus
+    connection: Connection
     ack_subject: str
 
-    async def finish(self, *, receipt_to: str = "") -> None:
-        """Remove the job from the stream; the *server* then sends its receipt to `receipt_to`."""
-        await self.bus.publish(self.ack_subject, b"+ACK", reply=receipt_to)
+    async def finish(self, *, lease: str) -> None:
+        """Acknowledge the message. The reply subject has the server's confirmation go to the watcher: that is the receipt."""
+        receipt = receipt_subject(self.job.shard, lease) if lease else ""
+        await self.connection.publish(self.ack_subject, b"+ACK", reply=receipt)
 
     async def give_back(self, *, after_seconds: float = 0.0) -> None:
-        """Have the job delivered again, to anybody, after a delay."""
+        """Refuse the message, with a delay."""
         delay = dumps({"delay": int(after_seconds * _NANOSECONDS)})
-        await self.bus.publish(self.ack_subject, b"-NAK " + delay if after_seconds > 0 else b"-NAK")
+        await self.connection.publish(self.ack_subject, b"-NAK " + delay if after_seconds > 0 else b"-NAK")
 
-    async def keep(self) -> None:
-        """Say that we are still at it: `ack_wait` begins anew."""
-        await self.bus.publish(self.ack_subject, b"+WPI")
-
-
-JobHandler: TypeAlias = Callable[[Delivery], Awaitable[None]]
-Room: TypeAlias = Callable[[], int]
+    async def keep_alive(self) -> None:
+        """Say that work is in progress: `ack_wait` begins anew."""
+        await self.connection.publish(self.ack_subject, b"+WPI")
 
 
 class Lane:
     """Carries one pull at a time: `expected` jobs may still arrive on it."""
 
-    def __init__(self, source: "JobSource") -> None:
+    def __init__(self, source: "NatsJobSource") -> None:
         self._source = source
-        self._inbox = source.bus.new_inbox()
+        self._inbox = source.connection.new_inbox()
         self._timer: asyncio.TimerHandle | None = None
         self.expected = 0
 
     async def start(self) -> None:
-        """Begin to listen for what the pulls bring."""
-        await self._source.bus.subscribe(self._inbox, self._take)
+        """Begin to listen for what pulls bring."""
+        await self._source.connection.subscribe(self._inbox, self._take)
 
     async def pull(self, count: int) -> None:
         """Ask for up to `count` jobs."""
@@ -77,7 +74,7 @@ class Lane:
         self._timer = asyncio.get_running_loop().call_later(_EXPIRES_SECONDS + _GRACE_SECONDS, self.end)
         body = dumps({"batch": count, "expires": int(_EXPIRES_SECONDS * _NANOSECONDS)})
         try:
-            await self._source.bus.publish(_PULL, body, reply=self._inbox)
+            await self._source.connection.publish(_PULL, body, reply=self._inbox)
         except Unavailable:
             self.end()
             self._source.fail("the pull could not be sent")
@@ -103,30 +100,31 @@ class Lane:
         await self._source.deliver(message)
 
 
-class JobSource:
+class NatsJobSource:
     """Keeps `room()` jobs asked for, and calls `on_job` with each that arrives."""
 
-    def __init__(self, bus: Bus, stream: JobStream, *, room: Room, on_job: JobHandler) -> None:
-        self.bus = bus
+    def __init__(self, connection: Connection, stream: JobStream, *, room: Room, on_job: JobHandler) -> None:
+        self.connection = connection
         self._stream = stream
         self._room = room
         self._on_job = on_job
         self._lanes = [Lane(self) for _ in range(_LANES)]
         self._bell = asyncio.Event()
-        self._trouble = ""
+        self._failure = ""
+        """Why pulls don't work; empty while they do."""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
 
     async def run(self) -> None:
-        """Pull for ever: also across crashes of the server, and when somebody deleted the stream."""
+        """Pull until cancelled, also across crashes of the server, and when somebody deleted the stream."""
         for lane in self._lanes:
             await lane.start()
-        with self.bus.on_reconnect(self._forget_pulls):
+        with self.connection.on_reconnect(self._forget_pulls):
             await self._stream.ensure_at_last()
             while True:
-                if self._trouble:
+                if self._failure:
                     await self._mend()
                 self._bell.clear()
-                await self._pull_into_free_slots()
+                await self._fill_room()
                 await self._bell.wait()
 
     def wake(self) -> None:
@@ -134,37 +132,37 @@ class JobSource:
         self._bell.set()
 
     def fail(self, reason: str) -> None:
-        """Note that pulls can't work now: the next is made after a pause, and after the stream was looked after."""
-        self._trouble = reason
+        """Note that pulls don't work now. The next is made after a pause, once the stream is there."""
+        self._failure = reason
         self._bell.set()
 
     async def deliver(self, message: Message) -> None:
-        """Hand on one job; a message that is none is removed for good, since no worker will ever read it."""
+        """Hand on one job. A message that can't be read is removed from the stream, since no worker could read it."""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         try:
             job = Job.from_bytes(message.data)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("bus.unreadable_job", **{fields.SUBJECT: message.subject, fields.ERROR: repr(error)})
-            await self.bus.publish(message.reply, b"+TERM")
+            await self.connection.publish(message.reply, b"+TERM")
             return
-        await self._on_job(Delivery(job=job, bus=self.bus, ack_subject=message.reply))
+        await self._on_job(NatsDelivery(job=job, connection=self.connection, ack_subject=message.reply))
 
-    async def _pull_into_free_slots(self) -> None:
+    async def _fill_room(self) -> None:
         expected = sum(lane.expected for lane in self._lanes)
         wanted = self._room() - expected
         idle = next((lane for lane in self._lanes if lane.expected == 0), None)
         # Each pull is a message too: while one is under way, the next waits until it would ask for as much again.
-        if wanted >= max(1, expected) and idle is not None and self.bus.is_connected:
+        if wanted >= max(1, expected) and idle is not None and self.connection.is_connected:
             await idle.pull(wanted)
 
     def _forget_pulls(self) -> None:
-        """The server forgot them with the old connection."""
+        """End all pulls: the server forgot them with the old connection."""
         for lane in self._lanes:
             lane.end()
 
     async def _mend(self) -> None:
-        log.warning("bus.pull_failed", **{fields.REASON: self._trouble})
-        self._trouble = ""
+        log.warning("bus.pull_failed", **{fields.REASON: self._failure})
+        self._failure = ""
         await asyncio.sleep(self._pause_seconds)
         self._pause_seconds = min(self._pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
         await self._stream.ensure_at_last()

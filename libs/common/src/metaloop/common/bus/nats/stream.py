@@ -1,15 +1,15 @@
 """The job stream and its consumer: how they are configured, made, and made again when somebody deleted them.
 
-One message per subject and `discard new` make the stream stingy: a second publish of a queued key is refused.
-A consumer with explicit acknowledgement hands a message out again when its worker fell silent for `ack_wait`.
+With one message per subject and `discard new`, the stream refuses a second job of a queued key. A consumer with explicit acknowledgement
+delivers a message again when its worker said nothing of it for `ack_wait`.
 """
 
 import asyncio
 from dataclasses import dataclass
 
-from metaloop.common.bus.connect import Bus
+from metaloop.common.bus.nats.connection import Connection
+from metaloop.common.bus.nats.subjects import ALL_JOBS, jobs_of
 from metaloop.common.errors import Unavailable
-from metaloop.common.job import subject_token
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import is_set_within
@@ -18,8 +18,6 @@ log = get_logger()
 
 STREAM = "JOBS"
 CONSUMER = "workers"
-_JOBS = "metaloop.job"
-SUBJECTS = f"{_JOBS}.>"
 
 _NANOSECONDS = 1_000_000_000
 _API_TIMEOUT_SECONDS = 2.0
@@ -33,7 +31,7 @@ class StreamSettings:
     """What an operator may choose of the stream and its consumer."""
 
     ack_wait_seconds: float = 5.0
-    """A message comes back when its worker said nothing for so long; leases last as long."""
+    """A job comes back when its worker said nothing of it for so long; leases last as long."""
     replicas: int = 1
     """How many servers of a NATS cluster keep each message: 1 or 3."""
 
@@ -41,14 +39,14 @@ class StreamSettings:
 class JobStream:
     """The stream `JOBS` with its consumer `workers`; any service may make them."""
 
-    def __init__(self, bus: Bus, settings: StreamSettings) -> None:
-        self._bus = bus
+    def __init__(self, connection: Connection, settings: StreamSettings) -> None:
+        self._connection = connection
         self._settings = settings
         self._is_back = asyncio.Event()
-        """Set whenever the connection is back, while somebody waits for that."""
+        """Set when the connection is back, while `ensure_at_last` waits."""
 
     async def ensure(self) -> None:
-        """Have stream and consumer exist as configured; `Unavailable` where NATS can't do it now."""
+        """Have stream and consumer exist as configured. Raises Unavailable where NATS can't do it now."""
         config = _stream_config(self._settings)
         error = await self._api(f"STREAM.CREATE.{STREAM}", config)
         if error == _EXISTS_OTHERWISE:
@@ -58,9 +56,9 @@ class JobStream:
             raise Unavailable(f"job stream: JetStream said error {error}")
 
     async def ensure_at_last(self) -> None:
-        """Return once `ensure` worked, however long that takes."""
+        """Return once `ensure` has worked, however long that takes."""
         pause = _FIRST_BACKOFF_SECONDS
-        with self._bus.on_reconnect(self._is_back.set):
+        with self._connection.on_reconnect(self._is_back.set):
             while True:
                 try:
                     await self.ensure()
@@ -73,14 +71,14 @@ class JobStream:
                     return
 
     async def clear(self, shard: str) -> None:
-        """Remove all jobs of a shard from the stream, whoever may have them in hand; `Unavailable` where NATS can't do it now."""
-        error = await self._api(f"STREAM.PURGE.{STREAM}", {"filter": f"{_JOBS}.{subject_token(shard)}.>"})
+        """Remove all jobs of a shard from the stream, also those in hand. Raises Unavailable where NATS can't do it now."""
+        error = await self._api(f"STREAM.PURGE.{STREAM}", {"filter": jobs_of(shard)})
         if error:
             raise Unavailable(f"job stream: JetStream said error {error}")
 
     async def _api(self, call: str, body: JsonObject) -> int:
         """The error code of one JetStream API call; 0 where it worked."""
-        answer = loads(await self._bus.request(f"$JS.API.{call}", dumps(body), timeout_seconds=_API_TIMEOUT_SECONDS))
+        answer = loads(await self._connection.request(f"$JS.API.{call}", dumps(body), timeout_seconds=_API_TIMEOUT_SECONDS))
         error = answer.get("error")
         if error:
             log.info("bus.stream_call_refused", **{fields.METHOD: call, fields.ERROR: error.get("description")})
@@ -90,7 +88,7 @@ class JobStream:
 def _stream_config(settings: StreamSettings) -> JsonObject:
     return {
         "name": STREAM,
-        "subjects": [SUBJECTS],
+        "subjects": [ALL_JOBS],
         "retention": "workqueue",
         "max_msgs_per_subject": 1,
         "discard": "new",

@@ -1,0 +1,157 @@
+"""A watcher's link over NATS."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+
+from metaloop.common.bus.links import Leads, WatcherHandler
+from metaloop.common.bus.messages import ClaimRequest, RelatedRequest, Renewal
+from metaloop.common.bus.nats.connection import Connection, Message
+from metaloop.common.bus.nats.offers import JobOffers
+from metaloop.common.bus.nats.parts import replying
+from metaloop.common.bus.nats.stream import JobStream, StreamSettings
+from metaloop.common.bus.nats.subjects import (
+    claim_subject,
+    held_subject,
+    lease_of,
+    owner_subject,
+    receipt_subject,
+    related_subject,
+    renew_subject,
+    report_subject,
+    resigned_subject,
+)
+from metaloop.common.errors import NobodyThere
+from metaloop.common.job import ControllerId, Job
+from metaloop.common.json import dumps
+from metaloop.common.observation import reply_to_bytes
+from metaloop.common.report import SyncReport
+
+_OWNER_TIMEOUT_SECONDS = 0.3
+
+
+class NatsWatcherLink:
+    """A `WatcherLink`."""
+
+    def __init__(self, connection: Connection, stream: StreamSettings, *, shard: str) -> None:
+        self._connection = connection
+        self._stream = JobStream(connection, stream)
+        self._shard = shard
+        self._offers: JobOffers | None = None
+        """Where jobs are offered, within `serving`."""
+
+    async def check(self) -> None:
+        """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
+        await self._connection.check()
+
+    def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `listener` called after each reconnection, for the length of the block."""
+        return self._connection.on_reconnect(listener)
+
+    @asynccontextmanager
+    async def serving(self, handler: WatcherHandler, *, leads: Leads) -> AsyncIterator[None]:
+        """Have `handler` called with what workers and the server say, for the length of the block."""
+        offers = JobOffers(self._connection, handler.take_outcome)
+        async with offers.listening(), self._hearing(handler), self._answering(handler, leads):
+            self._offers = offers
+            try:
+                yield
+            finally:
+                self._offers = None
+
+    async def offer(self, job: Job) -> None:
+        """Publish a job. Raises RuntimeError outside of `serving`."""
+        if self._offers is None:
+            raise RuntimeError("a job was offered while nobody is served")
+        await self._offers.offer(job)
+
+    async def held_leases(self, *, wait_seconds: float) -> list[Renewal]:
+        """What workers say that they hold, as far as they answer in time. Raises Unavailable where nobody can be asked."""
+        answers: list[Renewal] = []
+        inbox = self._connection.new_inbox()
+
+        async def take(message: Message) -> None:
+            if message.data:  # nothing in it: the server says that nobody is there
+                answers.append(Renewal.from_bytes(message.data))
+
+        async with self._connection.listening(inbox, take):
+            await self._connection.publish(held_subject(self._shard), b"", reply=inbox)
+            await asyncio.sleep(wait_seconds)
+        return answers
+
+    async def ensure_stream(self) -> None:
+        """Return once stream and consumer are there, however long that takes."""
+        await self._stream.ensure_at_last()
+
+    async def clear_stream(self) -> None:
+        """Remove all jobs of the shard. Raises Unavailable where NATS can't do it now."""
+        await self._stream.clear(self._shard)
+
+    async def is_owned(self, controller: ControllerId) -> bool:
+        """Whether a watcher owns a controller. Raises Unavailable where one listens that doesn't answer in time."""
+        try:
+            await self._connection.request(owner_subject(controller), b"", timeout_seconds=_OWNER_TIMEOUT_SECONDS)
+        except NobodyThere:
+            return False
+        return True
+
+    @asynccontextmanager
+    async def owning(self, controller: ControllerId, *, leads: Leads) -> AsyncIterator[None]:
+        """Answer watchers that ask for the owner of a controller, for the length of the block and while this one `leads`."""
+
+        async def answer(message: Message) -> None:
+            if message.reply and leads():
+                await self._connection.publish(message.reply, b"")
+
+        async with self._connection.listening(owner_subject(controller), answer):
+            yield
+
+    async def announce_resignation(self) -> None:
+        """Tell the standbys of the shard that its Lease is free. Raises Unavailable where too much waits to be sent."""
+        await self._connection.publish(resigned_subject(self._shard), b"")
+
+    @asynccontextmanager
+    async def on_resignation(self, listener: Callable[[], None]) -> AsyncIterator[None]:
+        """Have `listener` called whenever a leader of the shard resigns, for the length of the block."""
+
+        async def hear(_: Message) -> None:
+            listener()
+
+        async with self._connection.listening(resigned_subject(self._shard), hear):
+            yield
+
+    @asynccontextmanager
+    async def _hearing(self, handler: WatcherHandler) -> AsyncIterator[None]:
+        """Renewals, reports and receipts."""
+
+        async def renewal(message: Message) -> None:
+            lost = handler.take_renewal(Renewal.from_bytes(message.data))
+            await self._connection.publish(message.reply, dumps(list(lost)))
+
+        async def report(message: Message) -> None:
+            handler.take_report(SyncReport.from_bytes(message.data))
+
+        async def receipt(message: Message) -> None:
+            handler.take_receipt(lease_of(message.subject))
+
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._connection.listening(renew_subject(self._shard), renewal))
+            await stack.enter_async_context(self._connection.listening(report_subject(self._shard), report))
+            await stack.enter_async_context(self._connection.listening(receipt_subject(self._shard, "*"), receipt))
+            yield
+
+    @asynccontextmanager
+    async def _answering(self, handler: WatcherHandler, leads: Leads) -> AsyncIterator[None]:
+        """Claims and related objects, whose replies may be large."""
+
+        def claim(wire: bytes) -> bytes:
+            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(wire)))
+
+        def related(wire: bytes) -> bytes:
+            return handler.answer_related(RelatedRequest.from_bytes(wire)).to_bytes()
+
+        async with (
+            replying(self._connection, claim_subject(self._shard), claim, leads=leads),
+            replying(self._connection, related_subject(self._shard), related, leads=leads),
+        ):
+            yield

@@ -1,0 +1,76 @@
+"""A worker's link over NATS."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
+
+from metaloop.common.bus.links import JobHandler, JobSource, Room
+from metaloop.common.bus.messages import ClaimRequest, Lost, RelatedRequest, Renewal
+from metaloop.common.bus.nats.connection import Connection, Message
+from metaloop.common.bus.nats.parts import ask
+from metaloop.common.bus.nats.pull import NatsJobSource
+from metaloop.common.bus.nats.stream import JobStream, StreamSettings
+from metaloop.common.bus.nats.subjects import (
+    HELD_IN_ANY_SHARD,
+    claim_subject,
+    related_subject,
+    renew_subject,
+    report_subject,
+    shard_of,
+)
+from metaloop.common.json import loads
+from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes
+from metaloop.common.report import SyncReport
+
+_RENEW_TIMEOUT_SECONDS = 2.0
+
+
+class NatsWorkerLink:
+    """A `WorkerLink`."""
+
+    def __init__(self, connection: Connection, stream: StreamSettings) -> None:
+        self._connection = connection
+        self._stream = JobStream(connection, stream)
+
+    async def check(self) -> None:
+        """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
+        await self._connection.check()
+
+    def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `listener` called after each reconnection, for the length of the block."""
+        return self._connection.on_reconnect(listener)
+
+    def jobs(self, *, room: Room, on_job: JobHandler) -> JobSource:
+        """A source of jobs, which also sees to it that the stream is there."""
+        return NatsJobSource(self._connection, self._stream, room=room, on_job=on_job)
+
+    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+        """The watcher's reply to a claim. Raises NobodyThere or Unavailable."""
+        reply = await ask(self._connection, claim_subject(shard), request.to_bytes(), read=reply_from_bytes)
+        return replace(reply, shard=shard) if isinstance(reply, Granted) else reply
+
+    async def related(self, shard: str, request: RelatedRequest) -> Related:
+        """The related objects of a parent. Raises NobodyThere or Unavailable."""
+        return await ask(self._connection, related_subject(shard), request.to_bytes(), read=_related_from_bytes)
+
+    async def renew(self, shard: str, renewal: Renewal) -> Lost:
+        """The leases of `renewal` that are lost. Raises NobodyThere or Unavailable."""
+        return loads(await self._connection.request(renew_subject(shard), renewal.to_bytes(), timeout_seconds=_RENEW_TIMEOUT_SECONDS))
+
+    async def report(self, shard: str, report: SyncReport) -> None:
+        """Tell the watcher how a sync ended. Raises Unavailable where too much waits to be sent."""
+        await self._connection.publish(report_subject(shard), report.to_bytes())
+
+    @asynccontextmanager
+    async def answering_held(self, held_in: Callable[[str], Renewal]) -> AsyncIterator[None]:
+        """Answer each watcher that asks with `held_in(shard)`, for the length of the block."""
+
+        async def reply(message: Message) -> None:
+            await self._connection.publish(message.reply, held_in(shard_of(message.subject)).to_bytes())
+
+        async with self._connection.listening(HELD_IN_ANY_SHARD, reply):
+            yield
+
+
+def _related_from_bytes(wire: bytes) -> Related:
+    return related_from_wire(loads(wire))
