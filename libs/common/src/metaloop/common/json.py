@@ -1,4 +1,4 @@
-"""JSON as typed values, and the one place that chooses how it is read and written."""
+"""JSON as typed values. Only this module chooses the parser and the serializer."""
 
 from typing import TypeAlias, TypeGuard
 
@@ -32,6 +32,6 @@ def is_array(value: object) -> "TypeGuard[list[JsonValue]]":
 
 
 def type_name(value: JsonValue) -> str:
-    """How messages name the type of a value."""
+    """The type of a value, for messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null")

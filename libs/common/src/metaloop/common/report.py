@@ -1,4 +1,4 @@
-"""What a worker tells the watcher about a job that it finished: how it ended, when to come back, and what it wrote."""
+"""A worker's report about a finished job: its result, when to sync again, and what was written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ UNKNOWN_VERSION: Final = "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write that the API server acknowledged, or may have executed, so that nobody is shown a view from before it."""
+    """A write that the API server executed, or may have: no later observation may be older than it."""
 
     resource: ResourceId
     namespace: str
     name: str
     uid: str
     resource_version: str
-    """What the object has now; empty for a deletion, `UNKNOWN_VERSION` for a write whose answer was lost."""
+    """The object's new version; empty for a deletion, `UNKNOWN_VERSION` if the answer was lost."""
 
     @property
     def is_deletion(self) -> bool:
@@ -30,35 +30,35 @@ class Write:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether nobody knows if it was executed."""
+        """Whether it is unknown if the write was executed."""
         return self.resource_version == UNKNOWN_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """The end of one sync, as the watcher's queue needs it."""
+    """The result of one sync, for the watcher's queue."""
 
     key: JobKey
     lease: str
     result: Result
     after_seconds: float | None = None
-    """With `throttled`: how long the webhook asked us to wait, None where it didn't say (then the key's backoff applies).
-    With `retry`: the longest that the backoff may wait, None where it may grow as usual."""
+    """With `throttled`: how long the webhook asked us to wait; None for the key's backoff. With `retry`: the longest
+    backoff; None for the usual one."""
     resync_after_seconds: float | None = None
-    """The hook's own `resyncAfterSeconds`, for any result; the earliest pending one wins."""
+    """The hook's `resyncAfterSeconds`, for any result. The earliest pending one counts."""
     fault: AnyFault | None = None
-    """Why it ended so; None with `done`."""
+    """The reason of any result other than `done`."""
     message: str = ""
-    """What the fault is about, for people."""
+    """Details of the fault, for people."""
     writes: Sequence[Write] = ()
 
     @property
     def reason(self) -> str:
-        """What users read of the fault; empty without one."""
+        """The fault's name for users; empty without a fault."""
         return self.fault.reason if self.fault else ""
 
     def to_bytes(self) -> bytes:
-        """Its wire form, JSON with the fields' names; a write is a list of six strings."""
+        """The wire form: JSON with the names of the fields; a write is a list of six strings."""
         return dumps(
             {
                 "key": self.key.to_wire(),
@@ -76,7 +76,7 @@ class SyncReport:
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "SyncReport":
-        """The report of a wire form; raises ValueError or KeyError for anything else."""
+        """The report from its wire form; raises ValueError or KeyError for anything else."""
         raw = loads(wire)
         return cls(
             key=JobKey.from_wire(raw["key"]),

@@ -1,4 +1,4 @@
-"""CompositeController: one parent resource, its child resources, and the hooks that relate them."""
+"""CompositeController: one parent resource, its child resources and its hooks."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -15,7 +15,7 @@ from metaloop.common.objects.selector import Requirement, Selector, parse_select
 KIND: Final = "CompositeController"
 KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False)
 GENERATED_LABEL: Final = "controller-uid"
-"""The label that `generateSelector` puts on every child, and selects them by."""
+"""The label with which `generateSelector` marks and selects the children of a parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class CompositeController(Controller):
 
     @property
     def rolls(self) -> bool:
-        """Whether any of its children move from revision to revision of their parent."""
+        """Whether any of its children are rolled out from revision to revision of their parent."""
         return any(rule.rolls for rule in self.children)
 
 
 def parse_composite(raw: JsonObject) -> CompositeController:
-    """The CompositeController in `raw`. Raises InvalidSpec that names the first field it can't be served with."""
+    """The CompositeController in `raw`. Raises InvalidSpec with the first invalid field."""
     spec = spec_of(raw)
     parent, field = fields.object_at(spec, "parentResource", "spec"), "spec.parentResource"
     if parent is None:
@@ -66,9 +66,9 @@ def _parent_rule(raw: JsonObject, field: str) -> ParentRule:
 
 
 def child_selector(controller: CompositeController, parent: JsonObject) -> Selector:
-    """Which labels a parent's children have: its own `spec.selector`, or the generated label.
+    """The selector of a parent's children: its own `spec.selector`, or the generated label.
 
-    Raises InvalidParent where the parent's selector is missing, empty or malformed.
+    Raises InvalidParent if the parent's selector is missing, empty or malformed.
     """
     if controller.generate_selector:
         return Selector((Requirement(GENERATED_LABEL, "In", (unstructured.uid(parent),)),))

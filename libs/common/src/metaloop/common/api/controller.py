@@ -1,4 +1,4 @@
-"""What every kind of controller declares: whose parents it serves, which children they have, and its hooks."""
+"""What every kind of controller declares: its parents, their children, and its hooks."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -17,7 +17,7 @@ from metaloop.common.objects.selector import EVERYTHING, Labels, Selector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentRule:
-    """Which objects of one resource are parents: those that both selectors match."""
+    """The parents of one resource: the objects that both selectors match."""
 
     resource: ResourceId
     labels: Selector = EVERYTHING
@@ -36,27 +36,27 @@ class Controller:
     kind: ClassVar[str]
 
     raw: JsonObject
-    """The whole object, as hooks are shown it."""
+    """The complete object, which hooks get."""
     name: str
     uid: str
     generation: int
     resource_version: str
     parents: tuple[ParentRule, ...]
-    """At least one, and each resource once."""
+    """At least one; each resource at most once."""
     children: tuple[ChildRule, ...]
     hooks: Hooks
     endpoint_configs: tuple[JsonObject, ...]
     resync_period_seconds: float | None
     shown: Fragment = field(init=False, repr=False, compare=False)
-    """`raw` as JSON, to be embedded in the requests of hooks: made once for each version of a controller."""
+    """`raw` as JSON for the requests of hooks, serialized once for each version of a controller."""
 
     def __post_init__(self) -> None:
-        """Write the whole object down."""
+        """Serialize the object."""
         object.__setattr__(self, "shown", Fragment(dumps(self.raw)))
 
     @property
     def id(self) -> ControllerId:
-        """What the bus calls it."""
+        """The controller's name on the bus."""
         return ControllerId(self.kind, self.name)
 
     @property
@@ -65,13 +65,13 @@ class Controller:
         return f"metacontroller.io/{self.kind.lower()}-{self.name}"
 
     def parent_rule(self, resource: ResourceId) -> ParentRule | None:
-        """The rule for objects of a resource, in any version; None where they are no parents."""
+        """The rule for objects of a resource, in any version; None if they are not parents."""
         named = (resource.group, resource.resource)
         return next((rule for rule in self.parents if (rule.resource.group, rule.resource.resource) == named), None)
 
 
 def spec_of(raw: JsonObject) -> JsonObject:
-    """The spec of a controller. Raises InvalidSpec where it has none."""
+    """The spec of a controller. Raises InvalidSpec if it is missing."""
     spec = fields.object_at(raw, "spec", "")
     if spec is None:
         raise InvalidSpec("spec", "is missing")

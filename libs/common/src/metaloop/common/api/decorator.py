@@ -1,4 +1,4 @@
-"""DecoratorController: objects of any kind, each with the attachments that its hook asks for."""
+"""DecoratorController: adds attachments to objects of any kind."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -16,7 +16,7 @@ from metaloop.common.objects.selector import parse_selector
 KIND: Final = "DecoratorController"
 KEYS: Final = HookKeys(parent="object", children="attachments", edits_metadata=True)
 DECORATOR_ANNOTATION: Final = "metacontroller.k8s.io/decorator-controller"
-"""On an attachment: the name of the DecoratorController that attached it."""
+"""On an attachment: the name of its DecoratorController."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class DecoratorController(Controller):
 
 
 def parse_decorator(raw: JsonObject) -> DecoratorController:
-    """The DecoratorController in `raw`. Raises InvalidSpec that names the first field it can't be served with."""
+    """The DecoratorController in `raw`. Raises InvalidSpec with the first invalid field."""
     spec = spec_of(raw)
     return DecoratorController(
         raw=raw,
@@ -44,7 +44,7 @@ def parse_decorator(raw: JsonObject) -> DecoratorController:
 
 
 def _parent_rules(spec: JsonObject) -> tuple[ParentRule, ...]:
-    """The rules of `spec.resources`: two for one resource could contradict each other, even where their versions differ."""
+    """The rules of `spec.resources`. Two rules for one resource, even in two versions, could contradict each other."""
     rules = tuple(_parent_rule(raw, f"spec.resources[{index}]") for index, raw in enumerate(fields.objects_at(spec, "resources", "spec")))
     if not rules:
         raise InvalidSpec("spec.resources", "must name at least one resource")

@@ -1,4 +1,4 @@
-"""Reads of a spec's fields that name the path of what is wrong, so that its author finds it."""
+"""Reads the fields of a spec. Errors name the path of the invalid field."""
 
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue, is_object
@@ -6,7 +6,7 @@ from metaloop.common.objects.resource import ResourceId
 
 
 def object_at(parent: JsonObject, key: str, field: str) -> JsonObject | None:
-    """The object at `key`, None where it is absent or null. Raises InvalidSpec for anything else."""
+    """The object at `key`, None if it is absent or null. Raises InvalidSpec for anything else."""
     value = parent.get(key)
     if value is None or is_object(value):
         return value
@@ -14,7 +14,7 @@ def object_at(parent: JsonObject, key: str, field: str) -> JsonObject | None:
 
 
 def objects_at(parent: JsonObject, key: str, field: str) -> list[JsonObject]:
-    """The list of objects at `key`, empty where it is absent or null. Raises InvalidSpec for anything else."""
+    """The list of objects at `key`, empty if it is absent or null. Raises InvalidSpec for anything else."""
     value = parent.get(key)
     if value is None:
         return []
@@ -30,7 +30,7 @@ def _object(value: JsonValue, field: str) -> JsonObject:
 
 
 def required_text(parent: JsonObject, key: str, field: str) -> str:
-    """The non-empty string at `key`. Raises InvalidSpec where there is none."""
+    """The non-empty string at `key`. Raises InvalidSpec for anything else."""
     value = parent.get(key)
     if isinstance(value, str) and value:
         return value
@@ -38,7 +38,7 @@ def required_text(parent: JsonObject, key: str, field: str) -> str:
 
 
 def one_of(parent: JsonObject, key: str, field: str, *, choices: tuple[str, ...], default: str) -> str:
-    """The string at `key`, one of `choices`; `default` where it is absent or empty. Raises InvalidSpec for anything else."""
+    """The string at `key`, one of `choices`; `default` if it is absent or empty. Raises InvalidSpec otherwise."""
     value = parent.get(key)
     if value is None or value == "":
         return default
@@ -48,7 +48,7 @@ def one_of(parent: JsonObject, key: str, field: str, *, choices: tuple[str, ...]
 
 
 def flag(parent: JsonObject, key: str, field: str) -> bool:
-    """The boolean at `key`, false where it is absent. Raises InvalidSpec for anything else."""
+    """The boolean at `key`, false if it is absent. Raises InvalidSpec for anything else."""
     value = parent.get(key)
     if value is None or isinstance(value, bool):
         return bool(value)
@@ -56,7 +56,7 @@ def flag(parent: JsonObject, key: str, field: str) -> bool:
 
 
 def texts_at(parent: JsonObject, key: str, field: str) -> tuple[str, ...]:
-    """The list of strings at `key`, empty where it is absent or null. Raises InvalidSpec for anything else."""
+    """The list of strings at `key`, empty if it is absent or null. Raises InvalidSpec for anything else."""
     value = parent.get(key)
     if value is None:
         return ()
@@ -66,7 +66,10 @@ def texts_at(parent: JsonObject, key: str, field: str) -> tuple[str, ...]:
 
 
 def positive_seconds(parent: JsonObject, key: str, field: str) -> float | None:
-    """The number of seconds at `key`, at least 1; None where it is absent or not positive. Raises InvalidSpec for anything else."""
+    """The seconds at `key`, raised to 1 if less; None if absent or not positive.
+
+    Raises InvalidSpec for anything else.
+    """
     value = parent.get(key)
     if value is None:
         return None
@@ -76,5 +79,5 @@ def positive_seconds(parent: JsonObject, key: str, field: str) -> float | None:
 
 
 def resource_id(parent: JsonObject, field: str) -> ResourceId:
-    """The resource that `apiVersion` and `resource` name. Raises InvalidSpec where either is missing."""
+    """The resource in `apiVersion` and `resource`. Raises InvalidSpec if either is missing."""
     return ResourceId(required_text(parent, "apiVersion", field), required_text(parent, "resource", field))

@@ -1,4 +1,4 @@
-"""A controller's hooks: which are set, in which wire version, and how strictly their answers are read."""
+"""A controller's hooks: their webhooks, the version of their protocol, and how strictly answers are parsed."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
@@ -11,13 +11,16 @@ from metaloop.common.objects import unstructured
 HookName: TypeAlias = Literal["sync", "finalize", "customize"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
 
-_LONGEST_NAME: Final = 43
-"""API servers take finalizers of 63 characters behind the slash; 20 of them say what kind of controller it is."""
+_MAX_NAME_LENGTH: Final = 43
+"""The part of a finalizer after the slash may have 63 characters; the controller's kind takes up to 20."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """One hook of a controller. `webhook` is the raw object of the spec, for the gateway to read; None where the hook has none."""
+    """One hook of a controller.
+
+    `webhook` is the raw object of the spec, which the gateway parses; None if it is absent.
+    """
 
     name: HookName
     version: HookVersion
@@ -27,7 +30,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookKeys:
-    """How a kind of controller spells what its requests and answers hold."""
+    """The names of the fields in requests and answers, which depend on the kind of controller."""
 
     parent: str
     children: str
@@ -51,13 +54,16 @@ class Hooks:
 
 
 def parse_hooks(spec: JsonObject, *, controller: str) -> Hooks:
-    """The `hooks` in the `spec` of a controller of this name. Raises InvalidSpec where there are none, or one is malformed or can't be served."""
+    """The `hooks` in the `spec` of the controller of this name.
+
+    Raises InvalidSpec if there are none, or one is invalid.
+    """
     hooks = fields.object_at(spec, "hooks", "spec")
     if not hooks:
         raise InvalidSpec("spec.hooks", "no hooks defined")
     finalize = _hook(hooks, "finalize")
-    if finalize is not None and len(controller) > _LONGEST_NAME:
-        raise InvalidSpec("metadata.name", f"has more than {_LONGEST_NAME} characters: with hooks.finalize, a finalizer is made of it")
+    if finalize is not None and len(controller) > _MAX_NAME_LENGTH:
+        raise InvalidSpec("metadata.name", f"has more than {_MAX_NAME_LENGTH} characters: with hooks.finalize, a finalizer is made of it")
     return Hooks(sync=_hook(hooks, "sync"), finalize=finalize, customize=_hook(hooks, "customize"))
 
 
@@ -73,7 +79,7 @@ def _hook(hooks: JsonObject, name: HookName) -> Hook | None:
 
 
 def _require_address(webhook: JsonObject, field: str) -> None:
-    """Raise InvalidSpec unless it is said where the webhook is."""
+    """Raise InvalidSpec unless the webhook has a url, or a service and a path."""
     if unstructured.text(webhook, "url"):
         return
     service = fields.object_at(webhook, "service", field)
@@ -84,6 +90,6 @@ def _require_address(webhook: JsonObject, field: str) -> None:
 
 
 def _is_strict(webhook: JsonObject, version: HookVersion, field: str) -> bool:
-    """An explicit mode wins; without one, v1 is loose and v2 strict (specification §8.5)."""
+    """Whether unknown fields in answers are errors. By default, v1 is loose and v2 strict."""
     default = "strict" if version == "v2" else "loose"
     return fields.one_of(webhook, "responseUnMarshallMode", field, choices=("loose", "strict"), default=default) == "strict"

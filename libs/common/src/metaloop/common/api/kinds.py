@@ -1,7 +1,7 @@
-"""Which kinds of controllers there are. Everything that needs "all kinds" reads this table.
+"""The kinds of controllers. Everything that needs "all kinds" reads this table.
 
-A kind is added by a module that parses it, a line here, its world in the watcher and its sync in the reconciler:
-see "Add a kind of controller" in docs/architecture.md.
+To add a kind, add a module that parses it, an entry here, its world in the watcher and its sync in the reconciler: see
+"Add a kind of controller" in docs/architecture.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,26 +18,26 @@ from metaloop.common.objects.resource import ResourceInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerKind:
-    """One kind of controller: where its objects are, how people call it, and how one is parsed."""
+    """One kind of controller: its resource, its short names for kubectl, and its parser."""
 
     resource: ResourceInfo
-    """Of the controller objects themselves."""
+    """The resource of the controller objects."""
     short_names: tuple[str, ...]
     parse: Callable[[JsonObject], Controller]
-    """The controller in a raw object. Raises InvalidSpec that names the first field at fault."""
+    """The controller in a raw object. Raises InvalidSpec with the first invalid field."""
 
     @property
     def name(self) -> str:
-        """The kind itself, as in `kind: CompositeController`."""
+        """The name of the kind, as in `kind: CompositeController`."""
         return self.resource.kind
 
 
 Kinds: TypeAlias = Mapping[str, ControllerKind]
-"""Kinds of controllers, by their names."""
+"""Kinds of controllers by name."""
 
 
 def by_name(*kinds: ControllerKind) -> Kinds:
-    """The kinds in their order."""
+    """The kinds by name, in the given order."""
     return {kind.name: kind for kind in kinds}
 
 
@@ -60,8 +60,8 @@ KINDS: Final = by_name(
 
 
 def parse_controller(raw: JsonObject, *, kinds: Kinds = KINDS) -> Controller:
-    """The controller in a raw object of any of these kinds. Raises InvalidSpec that names the first field at fault."""
+    """The controller in a raw object of any of these kinds. Raises InvalidSpec with the first invalid field."""
     kind = kinds.get(unstructured.kind(raw))
     if kind is None:
-        raise InvalidSpec("kind", f"{unstructured.kind(raw)} is no kind of controller")
+        raise InvalidSpec("kind", f"{unstructured.kind(raw)} is not a kind of controller")
     return kind.parse(raw)

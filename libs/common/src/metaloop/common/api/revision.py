@@ -1,4 +1,4 @@
-"""ControllerRevision: what a parent was at one time, and the children that follow it; its wire form is Metacontroller's."""
+"""ControllerRevision: a former state of a parent, and the children at that revision; in Metacontroller's format."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,10 @@ _NAMESPACE_OF_CLUSTER_SCOPED: Final = "default"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClaimedChild:
-    """A child as a revision names it; its version doesn't matter. `name` has a namespace before it only where the parent is cluster-scoped."""
+    """A child as a revision names it, without a version.
+
+    `name` includes the namespace if the parent is cluster-scoped.
+    """
 
     api_group: str
     kind: str
@@ -29,28 +32,28 @@ class ClaimedChild:
 
 
 def revision_namespace(parent_namespace: str) -> str:
-    """Where a parent's revisions are kept: beside it, and for cluster-scoped parents where also their events are."""
+    """The namespace of a parent's revisions: its own, or `default` for a cluster-scoped parent, as for its Events."""
     return parent_namespace or _NAMESPACE_OF_CLUSTER_SCOPED
 
 
 def kind_labels(parents: ResourceId) -> dict[str, str]:
-    """The labels that say of which resource's parents an object is a revision."""
+    """The labels of revisions of parents of this resource."""
     return {_API_GROUP_LABEL: parents.group, _RESOURCE_LABEL: parents.resource}
 
 
 def revision_selector(children: Selector, parents: ResourceId) -> Selector:
-    """Which revisions belong to a parent that selects `children`: those of its own resource, labelled as its children are."""
+    """The selector of the revisions of a parent that selects `children`: that, and the labels of its resource."""
     own = [Requirement(key, "In", (value,)) for key, value in kind_labels(parents).items()]
     return Selector((*children.requirements, *own))
 
 
 def patch_of(revision: JsonObject) -> JsonObject:
-    """The fields of the parent that make a stored revision."""
+    """The fields of the parent that a stored revision records."""
     return unstructured.child_object(revision, "parentPatch")
 
 
 def claimed_by(revision: JsonObject) -> frozenset[ClaimedChild]:
-    """The children that follow a stored revision; malformed entries are none."""
+    """The children at a stored revision. Malformed entries are ignored."""
     groups = revision.get("children")
     entries = [entry for entry in groups if is_object(entry)] if is_array(groups) else []
     return frozenset(child for entry in entries for child in _children_in(entry))
@@ -64,7 +67,7 @@ def _children_in(entry: JsonObject) -> Iterable[ClaimedChild]:
 
 
 def children_field(children: Iterable[ClaimedChild]) -> list[JsonValue]:
-    """The `children` of a revision that claims these: an entry for each kind that has any, all in order."""
+    """The `children` field of a revision with these children: one sorted entry per kind."""
     names: dict[tuple[str, str], list[JsonValue]] = {}
     for child in sorted(children):
         names.setdefault((child.api_group, child.kind), []).append(child.name)

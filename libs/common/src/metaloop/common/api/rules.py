@@ -1,4 +1,4 @@
-"""What controllers of every kind say about their children: which resources, and how those that differ are updated."""
+"""The child rules of controllers of every kind: the resources of children, and their update methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,20 @@ from metaloop.common.objects.resource import ResourceId
 
 UpdateMethod: TypeAlias = Literal["OnDelete", "Recreate", "InPlace", "RollingRecreate", "RollingInPlace"]
 DriftAction: TypeAlias = Literal["leave", "recreate", "update"]
-"""What is done to a child that differs from what is desired: nothing, deletion and a new one, or an update in place."""
+"""What happens to a child that differs from the desired one: nothing, deletion and recreation, or an update in
+place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodTraits:
-    """What an update method means."""
+    """The meaning of an update method."""
 
     on_drift: DriftAction
     rolls: bool = False
-    """Whether children move from one revision of their parent to the next one at a time, where the controller keeps revisions."""
+    """Whether children are rolled out one at a time to a new revision of their parent, if the controller keeps
+    revisions."""
     waits_for_generation: bool = False
-    """Whether a rollout waits until an updated child's status is of its present generation."""
+    """Whether a rollout waits until the status of an updated child has observed its generation."""
 
 
 UPDATE_METHODS: Final[Mapping[UpdateMethod, MethodTraits]] = {
@@ -33,12 +35,12 @@ UPDATE_METHODS: Final[Mapping[UpdateMethod, MethodTraits]] = {
     "RollingRecreate": MethodTraits(on_drift="recreate", rolls=True),
     "RollingInPlace": MethodTraits(on_drift="update", rolls=True, waits_for_generation=True),
 }
-"""All that depends on the update method of a child: nothing else compares their names."""
+"""Everything that depends on the update method: no other code compares their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusCheck:
-    """A condition that an updated child must show before the next one is updated; None compares with anything."""
+    """A condition that an updated child must have before the next one is updated. None matches any value."""
 
     type: str
     status: str | None
@@ -47,7 +49,7 @@ class StatusCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRule:
-    """One resource of children, and how those that differ from what is desired are updated."""
+    """One resource of children, and their update method."""
 
     resource: ResourceId
     method: UpdateMethod
@@ -55,20 +57,23 @@ class ChildRule:
 
     @property
     def rolls(self) -> bool:
-        """Whether such children move from revision to revision, where the controller keeps revisions."""
+        """Whether such children are rolled out from revision to revision, if the controller keeps revisions."""
         return UPDATE_METHODS[self.method].rolls
 
 
 def parse_child_rules(spec: JsonObject, key: str) -> tuple[ChildRule, ...]:
-    """The rules in the list at `key` of a controller's `spec`. Raises InvalidSpec for a resource that is listed twice, be it in two versions."""
+    """The rules in the list at `key` of a controller's `spec`.
+
+    Raises InvalidSpec for a resource that is listed twice, even in two versions.
+    """
     rules = tuple(_child_rule(raw, f"spec.{key}[{index}]") for index, raw in enumerate(fields.objects_at(spec, key, "spec")))
-    # In two versions they are the same objects: a child that is desired in one would not be desired in the other, and so be deleted.
+    # Two versions show the same objects: a child that is desired in one would be deleted as undesired in the other.
     require_different([ResourceId(rule.resource.group, rule.resource.resource) for rule in rules], f"spec.{key}")
     return rules
 
 
 def require_different(resources: Sequence[ResourceId], field: str) -> None:
-    """Raise InvalidSpec where one of `resources` is there twice."""
+    """Raise InvalidSpec if one of `resources` is listed twice."""
     seen: set[ResourceId] = set()
     for index, resource in enumerate(resources):
         if resource in seen:

@@ -1,1 +1,1 @@
-"""How a reconciler asks the gateway to call a webhook."""
+"""The protocol between reconciler and hook gateway."""

@@ -1,7 +1,8 @@
-"""The call from a reconciler to the gateway: `POST /v1/call`, its headers, and the verdict that comes back.
+"""The call from a reconciler to the gateway: `POST /v1/call`, its headers, and the verdict in the answer.
 
-The body is the webhook's own JSON, passed through as bytes both ways; everything about *whom* to call travels in headers. An answer that is not 200 is
-the gateway's own (401 wrong token, 422 malformed target, 503 draining); a 200 carries one of the four verdicts.
+The bodies are the webhook's own JSON, passed through as bytes in both directions. The target is in headers. A status
+other than 200 is about the call to the gateway itself (401 wrong token, 422 malformed target, 503 draining); 200
+carries one of the four verdicts.
 """
 
 from dataclasses import dataclass
@@ -25,21 +26,24 @@ REJECTED = "rejected"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The webhook answered 200: these are its bytes, not yet looked at."""
+    """The webhook answered 200 with this body, which is not validated yet."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotModified:
-    """The webhook vouched (304, 412) for the answer it gave before: these are its bytes."""
+    """The webhook confirmed its former answer (304 or 412), which had this body."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """The webhook, or the gateway on its behalf, asks to wait. It is no failure, but a status may say why a parent waits."""
+    """The webhook, or the gateway on its behalf, asks to wait.
+
+    This is not a failure, but a status may say why a parent waits.
+    """
 
     after_seconds: float | None
     """How long; None if the webhook did not say."""
@@ -72,7 +76,7 @@ def _escaped(char: str) -> str:
 
 
 def verdict_to_wire(verdict: Verdict) -> tuple[str, bytes]:
-    """The verdict header's value and the body that say `verdict`."""
+    """The value of `VERDICT_HEADER` and the body for `verdict`."""
     match verdict:
         case Accepted(body=body):
             return ACCEPTED, body
@@ -85,7 +89,10 @@ def verdict_to_wire(verdict: Verdict) -> tuple[str, bytes]:
 
 
 def verdict_from_wire(name: str, body: bytes) -> Verdict:
-    """The verdict that a header's value and a body say; raises Unavailable if they say none (something else answered on that port)."""
+    """The verdict from a value of `VERDICT_HEADER` and a body.
+
+    Raises Unavailable if they are not a verdict: something else answered on that port.
+    """
     if name == ACCEPTED:
         return Accepted(body=body)
     if name == NOT_MODIFIED:
@@ -107,7 +114,8 @@ def _explained(name: str, body: bytes) -> Throttled | Rejected:
 
 
 def _seconds(raw: JsonValue) -> float | None:
-    return None if raw is None else float(raw)  # pyright: ignore[reportArgumentType] - a TypeError or ValueError is what we want of others
+    # Any other type raises TypeError or ValueError, which the caller expects.
+    return None if raw is None else float(raw)  # pyright: ignore[reportArgumentType]
 
 
 def _no_verdict(name: str) -> Unavailable:
