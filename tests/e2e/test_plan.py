@@ -253,7 +253,7 @@ async def test_finalizers_of_a_live_controller_are_not_released(desk: Desk) -> N
     ended = await desk.types("release-finalizers", "CompositeController/alive", "--resource", "things")
 
     assert ended.code == 1
-    assert "CompositeController alive is there" in ended.err
+    assert "CompositeController alive still exists" in ended.err
 
 
 async def _finalizers(desk: Desk, name: str) -> list[str]:

@@ -3,6 +3,8 @@
 GROUP = "metacontroller.k8s.io"
 API_VERSION = "metacontroller.k8s.io/v1alpha1"
 LAST_APPLIED_ANNOTATION = "metacontroller.k8s.io/last-applied-configuration"
+DECORATOR_ANNOTATION = "metacontroller.k8s.io/decorator-controller"
+"""On an attachment: the name of the DecoratorController that attached it."""
 APPLY_STRATEGY_ANNOTATION = "metaloop.dev/apply-strategy"
 """On a controller: how its children are written, if not by the reconciler's default."""
 ANNOTATION_PREFIX = "metaloop.dev/"

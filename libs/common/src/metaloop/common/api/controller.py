@@ -62,12 +62,17 @@ class Controller:
     @property
     def finalizer(self) -> str:
         """The finalizer that it puts on its parents."""
-        return f"metacontroller.io/{self.kind.lower()}-{self.name}"
+        return finalizer_of(self.id)
 
     def parent_rule(self, resource: ResourceId) -> ParentRule | None:
         """The rule for objects of a resource, in any version; None if they are not parents."""
         named = (resource.group, resource.resource)
         return next((rule for rule in self.parents if (rule.resource.group, rule.resource.resource) == named), None)
+
+
+def finalizer_of(controller: ControllerId) -> str:
+    """The finalizer that a controller puts on its parents, where its kind has none of its own."""
+    return f"metacontroller.io/{controller.kind.lower()}-{controller.name}"
 
 
 def spec_of(raw: JsonObject) -> JsonObject:

@@ -15,8 +15,6 @@ from metaloop.common.objects.selector import parse_selector
 
 KIND: Final = "DecoratorController"
 KEYS: Final = HookKeys(parent="object", children="attachments", edits_metadata=True)
-DECORATOR_ANNOTATION: Final = "metacontroller.k8s.io/decorator-controller"
-"""On an attachment: the name of its DecoratorController."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,11 @@ KINDS: Final = by_name(
 )
 
 
+def named(name: str, *, kinds: Kinds = KINDS) -> str:
+    """How a controller of this name may be called, as in `CompositeController/NAME or DecoratorController/NAME`."""
+    return " or ".join(f"{kind}/{name}" for kind in kinds)
+
+
 def parse_controller(raw: JsonObject, *, kinds: Kinds = KINDS) -> Controller:
     """The controller in a raw object of any of these kinds. Raises InvalidSpec with the first invalid field."""
     kind = kinds.get(unstructured.kind(raw))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from metaloop.common.api.kinds import named
 from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects.selector import parse_selector_text
@@ -186,7 +187,7 @@ def plan_command(  # noqa: PLR0913 - one argument for each option of the command
 
 @app.command("release-finalizers")
 def release_command(
-    controller: Annotated[str, typer.Argument(help="The deleted controller: CompositeController/NAME or DecoratorController/NAME.")],
+    controller: Annotated[str, typer.Argument(help=f"The deleted controller: {named('NAME')}.")],
     *,
     kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
     resource: Annotated[

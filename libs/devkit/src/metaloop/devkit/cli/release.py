@@ -4,7 +4,10 @@ from collections.abc import Iterable
 
 import typer
 
+from metaloop.common.api.controller import finalizer_of
+from metaloop.common.api.kinds import named
 from metaloop.common.errors import Refused
+from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject
 from metaloop.common.kube import finalizers
 from metaloop.common.kube.client import KubeClient
@@ -22,8 +25,8 @@ async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: b
     """Remove the finalizer of a deleted controller from all objects that have it, and print these objects; raises ControllerExists."""
     kind, name = controller_named(controller)
     if not kind:
-        raise DevkitError(f"{controller} should be CompositeController/{name} or DecoratorController/{name}")
-    finalizer = f"metacontroller.io/{kind.lower()}-{name}"
+        raise DevkitError(f"{controller} should be {named(name)}")
+    finalizer = finalizer_of(ControllerId(kind, name))
     async with KubeClient.connect(kubeconfig) as kube:
         alive = [each for each in await installed(kube, kind=kind, name=name) if not unstructured.is_deleting(each)]
         if alive and not dry_run:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from metaloop.common.api.kinds import KINDS, parse_controller
+from metaloop.common.api.kinds import named as named_kinds
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.kube.client import KubeClient
@@ -47,7 +48,7 @@ def controller_named(text: str) -> tuple[str, str]:
     word = kind.lower()
     found = next((each for each in KINDS.values() if word in {each.name.lower(), each.resource.resource, *each.short_names}), None)
     if found is None:
-        raise NothingToPlan(f"{kind} is no kind of controller: it is {' or '.join(f'{each}/NAME' for each in KINDS)}")
+        raise NothingToPlan(f"{kind} is no kind of controller: it is {named_kinds('NAME')}")
     return found.name, name
 
 

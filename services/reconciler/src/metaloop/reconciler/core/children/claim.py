@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from metaloop.common.api.decorator import DECORATOR_ANNOTATION
+from metaloop.common.api import DECORATOR_ANNOTATION
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from metaloop.common.api.decorator import DECORATOR_ANNOTATION, KEYS
+from metaloop.common.api import DECORATOR_ANNOTATION
+from metaloop.common.api.decorator import KEYS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
