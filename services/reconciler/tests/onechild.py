@@ -73,9 +73,9 @@ class OneChild:
 
     async def sync_seen(self, wish: JsonObject, found: JsonObject | None) -> Effects:
         """What a sync does that saw the child as it was `found`."""
-        await self.schemas.settled([self.info])
+        await self.schemas.wait_for([self.info])
         observed, desired = self._observed(found), self._desired(wish)
-        plan = plan_of(observed, observed.groups, [desired], how=self._how(found))
+        plan = plan_of(observed, observed.groups, [desired], strategy=self._strategy_for(found))
         return await self._applier.carry_out(plan, observed=observed, lease=FakeLease())
 
     async def patch(self, change: JsonObject, *, manager: str = "somebody") -> JsonObject:
@@ -83,7 +83,7 @@ class OneChild:
         params: Mapping[str, str] = {"fieldManager": manager}
         return await self.kube.patch(self.info, self.namespace, self.name, dumps(change), MERGE_PATCH, params)
 
-    def _how(self, found: JsonObject | None) -> ApplyStrategy:
+    def _strategy_for(self, found: JsonObject | None) -> ApplyStrategy:
         managed = managed_of(found) if found is not None else {}
         if self.strategy == "server-side-apply":
             return ServerSideApply(schemas=self.schemas.of, managed=managed)

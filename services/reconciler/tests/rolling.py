@@ -16,7 +16,7 @@ from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
 from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions, revisions_of
-from metaloop.reconciler.core.rollout.rollout import DesiredBy, RolloutRules
+from metaloop.reconciler.core.rollout.rollout import DesiredByRevision, RolloutRules
 
 GADGETS = ResourceInfo(api_version="example.com/v1", resource="gadgets", kind="Gadget", namespaced=True, has_status=True)
 READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}
@@ -141,21 +141,21 @@ def revisions_with(observed: Observed, stored: Sequence[JsonObject] = ()) -> Rev
     return revisions_of(observed, stored, history=history_of(observed))
 
 
-def rules_of(observed: Observed, spent: Sequence[JsonObject] = ()) -> RolloutRules:
+def rules_of(observed: Observed, unused: Sequence[JsonObject] = ()) -> RolloutRules:
     """The rules by which the children of a parent roll, with dynamic apply."""
-    return RolloutRules(how=DYNAMIC_APPLY, history=history_of(observed), spent=spent)
+    return RolloutRules(strategy=DYNAMIC_APPLY, history=history_of(observed), unused=unused)
 
 
-def answered_by(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredBy]:
+def answered_by(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredByRevision]:
     """The live revisions with what the hook desires for each, or answered for it where `answers` has its name."""
     return [
-        DesiredBy(
+        DesiredByRevision(
             revision=each, children=desired_children((answers or {}).get(each.name) or gadgets_of(each.parent), observed, variant=COMPOSITE)
         )
         for each in revisions.live
     ]
 
 
-def answered_with(observed: Observed, *revisions: JsonObject) -> list[DesiredBy]:
+def answered_with(observed: Observed, *revisions: JsonObject) -> list[DesiredByRevision]:
     """As `answered_by`, of these stored revisions."""
     return answered_by(observed, revisions_with(observed, revisions))

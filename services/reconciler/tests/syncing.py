@@ -15,7 +15,7 @@ from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.server_side_writer import ServerSideWriter
-from metaloop.reconciler.strategies import Guesses, Strategies
+from metaloop.reconciler.strategies import GuessedSchemas, Strategies
 from metaloop.reconciler.sync import Syncer, Writers
 
 
@@ -32,7 +32,7 @@ def a_syncer(
             revisions=RevisionWriter(api),
             follower=follower or FakeFollower(),
             recorder=recorder,
-            strategies=Strategies(schemas=Guesses()),
+            strategies=Strategies(schemas=GuessedSchemas()),
             guards=guards or DeletionGuards(),
         )
     )

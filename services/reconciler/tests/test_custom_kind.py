@@ -172,4 +172,4 @@ async def _schema_is_known(child: OneChild, clock: FakeClock) -> None:
 
 def _look_again(schemas: Schemas, clock: FakeClock) -> None:
     clock.advance(31.0)
-    schemas.suspect()
+    schemas.recheck()

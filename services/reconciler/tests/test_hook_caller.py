@@ -23,9 +23,9 @@ from metaloop.reconciler.app import gateway_of
 from metaloop.reconciler.concurrency import ConcurrencyLimiter
 from metaloop.reconciler.core.hooks.answer import sync_answer
 from metaloop.reconciler.core.hooks.request import sync_request
-from metaloop.reconciler.core.model import Answer, Observed, Shown
-from metaloop.reconciler.core.parent.finalizer import hook_to_ask
-from metaloop.reconciler.core.rollout.revisions import Revision, only_present
+from metaloop.reconciler.core.model import Answer, Observed, RequestObjects
+from metaloop.reconciler.core.parent.finalizer import hook_to_call
+from metaloop.reconciler.core.rollout.revisions import Revision, without_history
 from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.ports import Slot
@@ -54,14 +54,16 @@ def world(controller: JsonObject) -> Observed:
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
     """What the hook of a controller answers."""
     seen = world(controller or a_controller())
-    [answer] = await asked(hooks, seen, only_present(seen).live, OpenSlot())
+    [answer] = await asked(hooks, seen, without_history(seen).live, OpenSlot())
     return answer
 
 
 async def asked(hooks: HookCaller, seen: Observed, live: Sequence[Revision], slot: Slot) -> list[Answer]:
     """What the sync hook answers for each of these revisions."""
-    hook = hook_to_ask(seen)
-    bodies = {each.name: sync_request(seen.with_parent(each.parent), Shown(children=()), hook=hook, keys=composite.KEYS) for each in live}
+    hook = hook_to_call(seen)
+    bodies = {
+        each.name: sync_request(seen.with_parent(each.parent), RequestObjects(children=()), hook=hook, keys=composite.KEYS) for each in live
+    }
     answered = await hooks.call(seen, hook, bodies, slot=slot)
     return [sync_answer(body, is_strict=hook.strict, keys=composite.KEYS) for body in answered]
 
@@ -177,7 +179,7 @@ async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hoo
 
     async with limiter.slot() as slot:
         seen = world(a_controller())
-        await asked(hooks, seen, only_present(seen).live, slot)
+        await asked(hooks, seen, without_history(seen).live, slot)
 
         assert lent == [1]
         assert limiter.waiting == 0

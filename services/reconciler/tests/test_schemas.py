@@ -10,7 +10,7 @@ from metaloop.common.json import dumps
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.testing.clock import FakeClock
 from metaloop.common.testing.polling import eventually
-from metaloop.reconciler.core.apply.schema import guess_of
+from metaloop.reconciler.core.apply.schema import guessed_schema
 from metaloop.reconciler.schemas import INDEX
 
 OTHERS = ResourceInfo(api_version="apps/v1", resource="others", kind="Other", namespaced=True)
@@ -37,9 +37,9 @@ class FakeSource:
 
 async def test_schema_is_guessed_until_it_is_fetched():
     async with running(FakeSource(), FakeClock()) as schemas:
-        assert schemas.of(GADGETS) is guess_of(GADGETS)
+        assert schemas.of(GADGETS) is guessed_schema(GADGETS)
 
-        await schemas.settled([GADGETS])
+        await schemas.wait_for([GADGETS])
 
         assert schemas.of(GADGETS).of("spec").of("ports").keys == ("port", "protocol")
 
@@ -47,8 +47,8 @@ async def test_schema_is_guessed_until_it_is_fetched():
 async def test_each_document_is_fetched_once():
     source = FakeSource()
     async with running(source, FakeClock()) as schemas:
-        await schemas.settled([GADGETS, WIDGETS])
-        await schemas.settled([GADGETS, WIDGETS])
+        await schemas.wait_for([GADGETS, WIDGETS])
+        await schemas.wait_for([GADGETS, WIDGETS])
         for _ in range(3):
             schemas.of(GADGETS)
 
@@ -58,7 +58,7 @@ async def test_each_document_is_fetched_once():
 async def test_changed_document_is_fetched_again_after_a_while():
     source, clock = FakeSource(), FakeClock()
     async with running(source, clock) as schemas:
-        await schemas.settled([GADGETS])
+        await schemas.wait_for([GADGETS])
         before = schemas.of(GADGETS)
 
         source.hash = "2"
@@ -72,14 +72,14 @@ async def test_changed_document_is_fetched_again_after_a_while():
 async def test_changed_document_is_fetched_again_soon_where_children_differ():
     source, clock = FakeSource(), FakeClock()
     async with running(source, clock) as schemas:
-        await schemas.settled([GADGETS])
+        await schemas.wait_for([GADGETS])
         before = schemas.of(GADGETS)
         source.hash = "2"
 
-        schemas.suspect()
+        schemas.recheck()
         clock.advance(31.0)
         assert schemas.of(GADGETS) is before
-        schemas.suspect()
+        schemas.recheck()
         await eventually(lambda: schemas.of(GADGETS) is not before)
 
     assert source.requests[INDEX] == 2
@@ -88,7 +88,7 @@ async def test_changed_document_is_fetched_again_soon_where_children_differ():
 async def test_unchanged_document_is_not():
     source, clock = FakeSource(), FakeClock()
     async with running(source, clock) as schemas:
-        await schemas.settled([GADGETS])
+        await schemas.wait_for([GADGETS])
         clock.advance(601.0)
         schemas.of(GADGETS)
         await eventually(lambda: source.requests[INDEX] == 2)
@@ -99,16 +99,16 @@ async def test_unchanged_document_is_not():
 async def test_api_server_that_tells_nothing_fails_nobody():
     source, clock = FakeSource(failing=Unavailable("no answer")), FakeClock()
     async with running(source, clock) as schemas:
-        await schemas.settled([GADGETS])
-        assert schemas.of(GADGETS) is guess_of(GADGETS)
+        await schemas.wait_for([GADGETS])
+        assert schemas.of(GADGETS) is guessed_schema(GADGETS)
 
         source.failing = None
         clock.advance(31.0)
-        await eventually(lambda: schemas.of(GADGETS) is not guess_of(GADGETS))
+        await eventually(lambda: schemas.of(GADGETS) is not guessed_schema(GADGETS))
 
 
 async def test_kind_that_no_document_knows_is_guessed():
     async with running(FakeSource(), FakeClock()) as schemas:
-        await schemas.settled([OTHERS])
+        await schemas.wait_for([OTHERS])
 
-        assert schemas.of(OTHERS) is guess_of(OTHERS)
+        assert schemas.of(OTHERS) is guessed_schema(OTHERS)

@@ -49,7 +49,7 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
             writers = Writers(
-                children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.suspect),
+                children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
                 hooks=hooks,
                 parents=ParentWriter(kube),
                 revisions=RevisionWriter(kube),

@@ -14,7 +14,7 @@ from metaloop.common.kube.errors import MAY_HAVE_WORKED, AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.report import UNKNOWN_VERSION, Write
 from metaloop.reconciler.core.children.changes import ApplyStrategy
-from metaloop.reconciler.core.children.claim import why_taken
+from metaloop.reconciler.core.children.claim import name_conflict
 from metaloop.reconciler.core.effects import VERBS, Done, Effects
 from metaloop.reconciler.core.model import (
     Action,
@@ -56,9 +56,9 @@ class ChildrenWriter:
         self._on_drift = on_drift
         """Told of children that differ from what is desired, before they are written."""
 
-    def without_noops(self, how: ApplyStrategy) -> ApplyStrategy:
-        """`how`, with what was learned from writes that changed nothing."""
-        return WithoutNoops(how=how, noops=self._noops)
+    def without_noops(self, strategy: ApplyStrategy) -> ApplyStrategy:
+        """`strategy`, with what was learned from writes that changed nothing."""
+        return WithoutNoops(strategy=strategy, noops=self._noops)
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
         """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
@@ -150,7 +150,7 @@ class ChildrenWriter:
             live = await self._api.get(action.info, space, name)
         except NotFound:
             return Conflict("it was there, and is gone again")
-        return why_taken(live, wanted=action.obj, observed=observed)
+        return name_conflict(live, wanted=action.obj, observed=observed)
 
     async def _release(self, action: Release) -> JsonObject | None:
         try:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from metaloop.common.job import ControllerId
-from metaloop.reconciler.core.children.deletion_guard import Guarded, Limits, empties, guarded
+from metaloop.reconciler.core.children.deletion_guard import DeletionLimits, Guarded, deletes_all, guarded
 from metaloop.reconciler.core.model import ChildGroup, Observed, Plan
 
 _WINDOW_SECONDS: Final = 60.0
@@ -17,7 +17,7 @@ _WINDOW_SECONDS: Final = 60.0
 class DeletionGuards:
     """The guards of all syncs of this process; by default they hold nothing back."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: DeletionLimits = field(default_factory=DeletionLimits)
     clock: Callable[[], float] = monotonic
     _emptied: dict[ControllerId, deque[float]] = field(default_factory=dict[ControllerId, deque[float]])
     """When parents of each controller lost all their children, within the last minute."""
@@ -26,7 +26,7 @@ class DeletionGuards:
         """What of a plan may be carried out. Raises InvalidSpec where the controller's own limit makes no sense."""
         controller = observed.controller.id
         checked = guarded(plan, children, observed, limits=self.limits, emptied=self._lately(controller))
-        if self.limits.emptied_parents and empties(checked.plan, children):
+        if self.limits.emptied_parents and deletes_all(checked.plan, children):
             self._emptied.setdefault(controller, deque()).append(self.clock())
         return checked
 

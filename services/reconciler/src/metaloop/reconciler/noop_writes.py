@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from metaloop.common.json import JsonObject, dumps_sorted
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.apply.last_applied import Applied
+from metaloop.reconciler.core.apply.last_applied import ApplyResult
 from metaloop.reconciler.core.children.changes import ApplyStrategy, Drifted
 from metaloop.reconciler.core.model import ApplyChild, ChildAction, DesiredChild, RecreateChild, UpdateChild
 
@@ -61,27 +61,27 @@ class NoopWrites:
 class WithoutNoops:
     """An apply strategy for which a child is as desired that no write can bring any nearer to it."""
 
-    how: ApplyStrategy
+    strategy: ApplyStrategy
     noops: NoopWrites
 
-    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> ApplyResult:
         """What applying `desired` makes of the child; unchanged where that is known to be all in vain."""
-        applied = self.how.applied(observed, desired)
+        applied = self.strategy.applied(observed, desired)
         if applied.is_changed and self.noops.has(observed, partial(_digest_of, observed, applied.obj)):
             return replace(applied, is_changed=False)
         return applied
 
     def created(self, desired: DesiredChild, *, parent: JsonObject) -> ChildAction:
         """As the strategy has it."""
-        return self.how.created(desired, parent=parent)
+        return self.strategy.created(desired, parent=parent)
 
     def updated(self, drifted: Drifted) -> ChildAction:
         """As the strategy has it."""
-        return self.how.updated(drifted)
+        return self.strategy.updated(drifted)
 
     def recreated(self, drifted: Drifted) -> ChildAction:
         """As the strategy has it."""
-        return self.how.recreated(drifted)
+        return self.strategy.recreated(drifted)
 
 
 def child_digest(action: Repeatable) -> bytes:

@@ -18,7 +18,7 @@ _RETRIES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class EditResult:
     """What an edit came to: the `parent` as it now is, None where there is no such parent any more; and the write, if there was one to do."""
 
     parent: JsonObject | None
@@ -32,7 +32,7 @@ class ParentWriter:
         self._api = api
         self._noops = NoopWrites()
 
-    async def edit(self, observed: Observed, edit: ParentEdit, *, lease: LeaseGuard) -> Edited:
+    async def edit(self, observed: Observed, edit: ParentEdit, *, lease: LeaseGuard) -> EditResult:
         """Makes of the parent, or of a subresource of it, what `edit` does.
 
         The parent is read live only after a conflict, and the edit is made anew of what it is then. Raises Conflict where it doesn't come to rest.
@@ -41,7 +41,7 @@ class ParentWriter:
         for retries_left in reversed(range(_RETRIES + 1)):
             wanted = edit.make(parent)
             if wanted is None or self._noops.has(wanted, partial(parent_digest, wanted, subresource)):
-                return Edited(parent=parent)
+                return EditResult(parent=parent)
             lease.check()
             try:
                 written = await self._api.replace(observed.info, wanted, subresource=subresource)
@@ -53,9 +53,9 @@ class ParentWriter:
                 return _edited(observed, written)
             live = await self._live(observed)
             if live is None:
-                return Edited(parent=None)
+                return EditResult(parent=None)
             parent = live
-        return Edited(parent=parent)
+        return EditResult(parent=parent)
 
     async def _live(self, observed: Observed) -> JsonObject | None:
         try:
@@ -65,7 +65,7 @@ class ParentWriter:
         return live if unstructured.uid(live) == observed.uid else None
 
 
-def _edited(observed: Observed, written: JsonObject) -> Edited:
+def _edited(observed: Observed, written: JsonObject) -> EditResult:
     # The last finalizer of an object that is being deleted takes the object with it.
     is_gone = unstructured.is_deleting(written) and not unstructured.finalizers(written)
-    return Edited(parent=None if is_gone else written, write=write_of(observed.info, written, is_deletion=is_gone))
+    return EditResult(parent=None if is_gone else written, write=write_of(observed.info, written, is_deletion=is_gone))

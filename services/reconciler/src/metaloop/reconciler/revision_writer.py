@@ -9,7 +9,7 @@ from metaloop.common.kube.errors import AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.report import Write
-from metaloop.reconciler.core.children.claim import why_taken
+from metaloop.reconciler.core.children.claim import name_conflict
 from metaloop.reconciler.core.effects import VERBS, write_of
 from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, RevisionAction, UpdateChild
 from metaloop.reconciler.errors import Failure, WritesFailed
@@ -55,6 +55,6 @@ class RevisionWriter:
             except NotFound:
                 raise Conflict("it was there, and is gone again") from error
             if controller_ref(holder) is not None or unstructured.is_deleting(holder):
-                raise why_taken(holder, wanted=action.obj, observed=observed) from error
+                raise name_conflict(holder, wanted=action.obj, observed=observed) from error
         version = {key: unstructured.metadata(holder)[key] for key in ("uid", "resourceVersion")}
         return await self._api.replace(action.info, {**action.obj, "metadata": {**unstructured.metadata(action.obj), **version}})

@@ -18,7 +18,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.reconciler.core.apply.openapi import schema_of
-from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 
 log = get_logger()
 
@@ -72,14 +72,14 @@ class Schemas:
         elif self._clock() >= self._good_until:
             self._wake.set()
         schema = known.schema if known is not None else None
-        return schema if schema is not None else guess_of(info)
+        return schema if schema is not None else guessed_schema(info)
 
-    def suspect(self) -> None:
+    def recheck(self) -> None:
         """Something differs from what is desired: schemas that are not quite new are looked at again, they may have changed."""
         if self._clock() >= self._suspicious_from:
             self._wake.set()
 
-    async def settled(self, infos: Iterable[ResourceInfo]) -> None:
+    async def wait_for(self, infos: Iterable[ResourceInfo]) -> None:
         """Returns when each kind's schema was fetched, or at least asked for; or when that takes long."""
         if self._tried.issuperset(infos):
             return

@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import Field
 
 from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
-from metaloop.reconciler.core.children.deletion_guard import Limits
+from metaloop.reconciler.core.children.deletion_guard import DeletionLimits
 
 DYNAMIC_APPLY: Final = "dynamic-apply"
 SERVER_SIDE_APPLY: Final = "server-side-apply"
@@ -56,6 +56,6 @@ class Settings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings
     )
 
     @property
-    def deletion_limits(self) -> Limits:
+    def deletion_limits(self) -> DeletionLimits:
         """How much an answer may delete unconfirmed."""
-        return Limits(share=self.guard_delete_share, least=self.guard_delete_min, emptied_parents=self.guard_emptied_parents)
+        return DeletionLimits(share=self.guard_delete_share, min_children=self.guard_delete_min, emptied_parents=self.guard_emptied_parents)

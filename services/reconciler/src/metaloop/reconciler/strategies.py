@@ -8,7 +8,7 @@ from metaloop.common.api import APPLY_STRATEGY_ANNOTATION
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
 from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
@@ -16,26 +16,26 @@ from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.settings import DYNAMIC_APPLY, SERVER_SIDE_APPLY
 
 
-class KnownSchemas(Protocol):
+class SchemaProvider(Protocol):
     """What is known of the kinds of children."""
 
     def of(self, info: ResourceInfo) -> Schema:
         """What is known of a kind now."""
         ...
 
-    async def settled(self, infos: Iterable[ResourceInfo]) -> None:
+    async def wait_for(self, infos: Iterable[ResourceInfo]) -> None:
         """Returns when it is known what can be known of these kinds, or soon in any case."""
         ...
 
 
-class Guesses:
+class GuessedSchemas:
     """Nothing but guesses."""
 
     def of(self, info: ResourceInfo) -> Schema:
         """A guess."""
-        return guess_of(info)
+        return guessed_schema(info)
 
-    async def settled(self, infos: Iterable[ResourceInfo]) -> None:
+    async def wait_for(self, infos: Iterable[ResourceInfo]) -> None:
         """Returns at once: there is nothing to wait for."""
 
 
@@ -43,12 +43,12 @@ class Guesses:
 class Strategies:
     """Chooses the apply strategy of each sync."""
 
-    schemas: KnownSchemas = field(default_factory=Guesses)
+    schemas: SchemaProvider = field(default_factory=GuessedSchemas)
     default: str = DYNAMIC_APPLY
 
     async def of(self, observed: Observed) -> ApplyStrategy:
         """How this parent's children are written, with what is known of their kinds. Raises InvalidSpec for a strategy that there isn't."""
-        await self.schemas.settled([group.info for group in observed.groups])
+        await self.schemas.wait_for([group.info for group in observed.groups])
         annotated = unstructured.annotations(observed.controller.raw).get(APPLY_STRATEGY_ANNOTATION)
         match annotated or self.default:
             case "dynamic-apply":

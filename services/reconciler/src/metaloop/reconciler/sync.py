@@ -29,10 +29,10 @@ from metaloop.reconciler.core.steps import (
     EditParent,
     Forget,
     Learn,
-    NoteStep,
-    NoteUnknownKeys,
+    LocalStep,
     Recall,
     RecordEvent,
+    ReportUnknownKeys,
     Resync,
     Step,
     SubscribeRelated,
@@ -78,7 +78,7 @@ class Syncer:
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
         """Syncs the parent that was granted, and returns how it ended. Raises only LeaseLost: then it is another worker's to report."""
         began, failure = self.clock(), None
-        turn = Turn(granted=granted, key=key_of(granted.observation))
+        turn = SyncRun(granted=granted, key=key_of(granted.observation))
         try:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
@@ -100,7 +100,7 @@ def sync_of(key: JobKey, syncs: Syncs) -> Sync:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class SyncRun:
     """The parent that was granted to one sync, and what the sync did so far."""
 
     granted: Granted
@@ -113,7 +113,7 @@ class Driver:
     """Carries out the steps of one sync."""
 
     writers: Writers
-    turn: Turn
+    turn: SyncRun
     slot: Slot
     """Our share of CPU and API calls."""
     lease: LeaseGuard
@@ -139,14 +139,14 @@ class Driver:
             case _:
                 return self._noted_at_once(step)
 
-    def _noted_at_once(self, step: NoteStep) -> bool | None:
+    def _noted_at_once(self, step: LocalStep) -> bool | None:
         """The result of a step that waits for nobody."""
         match step:
             case Forget(fact):
                 self.writers.facts.forget(fact)
             case Resync(seconds):
                 self.turn.journal.resync_within(seconds)
-            case NoteUnknownKeys(keys):
+            case ReportUnknownKeys(keys):
                 self.turn.journal.unknown_keys = keys
             case RecordEvent(regarding, event_type, reason, message):
                 self.writers.recorder.record(regarding, event_type, reason, message)
@@ -186,7 +186,7 @@ class Driver:
         return effects
 
 
-def reported(turn: Turn, failure: MetaloopError | None, *, seconds: float, recorder: Recorder) -> SyncReport:
+def reported(turn: SyncRun, failure: MetaloopError | None, *, seconds: float, recorder: Recorder) -> SyncReport:
     """The report of a sync that ended, after it was announced."""
     outcome, journal = outcome_of(failure), turn.journal
     finished = FinishedSync(

@@ -29,7 +29,7 @@ def test_what_was_created_is_current():
 
     applied = applied_to(created(desired), desired)
 
-    assert (applied.is_changed, applied.is_remembered) == (False, True)
+    assert (applied.is_changed, applied.is_recorded) == (False, True)
 
 
 def test_annotation_is_compact_sorted_and_without_what_we_add():
@@ -139,7 +139,7 @@ def test_hook_that_answers_with_what_it_was_shown_causes_no_write():
     again = applied_to(written, loads(dumps(written)))
 
     assert not applied.is_changed
-    assert (again.is_changed, again.is_remembered) == (False, True)
+    assert (again.is_changed, again.is_recorded) == (False, True)
 
 
 def test_explicit_nulls_of_typed_hooks_cause_no_write():
@@ -149,7 +149,7 @@ def test_explicit_nulls_of_typed_hooks_cause_no_write():
 
     applied = applied_to(created(desired), desired)
 
-    assert (applied.is_changed, applied.is_remembered) == (False, True)
+    assert (applied.is_changed, applied.is_recorded) == (False, True)
     assert '"creationTimestamp":null' in remembered(applied.obj)
 
 
@@ -162,7 +162,7 @@ def test_annotation_that_means_the_same_is_left_as_it_is():
 
     applied = applied_to(observed, desired)
 
-    assert (applied.is_changed, applied.is_remembered) == (False, True)
+    assert (applied.is_changed, applied.is_recorded) == (False, True)
     assert applied.obj is observed
 
 
@@ -175,7 +175,7 @@ def test_unreadable_annotation_is_written_anew(text: str):
 
     applied = applied_to(observed, desired)
 
-    assert (applied.is_changed, applied.is_remembered) == (False, False)
+    assert (applied.is_changed, applied.is_recorded) == (False, False)
     assert remembered(applied.obj) == expected
 
 
@@ -184,7 +184,7 @@ def test_adopted_child_that_is_as_desired_lacks_only_the_annotation():
 
     applied = applied_to(stored(desired), desired)
 
-    assert (applied.is_changed, applied.is_remembered) == (False, False)
+    assert (applied.is_changed, applied.is_recorded) == (False, False)
 
 
 def test_annotations_of_others_survive_when_the_hook_stops_speaking_of_annotations():

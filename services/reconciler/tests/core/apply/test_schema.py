@@ -3,12 +3,12 @@
 import pytest
 
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 
 
 def guess(api_version: str) -> Schema:
     """The guess of some kind."""
-    return guess_of(ResourceInfo(api_version=api_version, resource="things", kind="Thing", namespaced=True))
+    return guessed_schema(ResourceInfo(api_version=api_version, resource="things", kind="Thing", namespaced=True))
 
 
 @pytest.mark.parametrize("api_version", ["v1", "apps/v1", "networking.k8s.io/v1"])

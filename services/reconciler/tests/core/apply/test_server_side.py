@@ -10,8 +10,8 @@ from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references, reference_to
-from metaloop.reconciler.core.apply.last_applied import Applied
-from metaloop.reconciler.core.apply.schema import PLAIN, Schema
+from metaloop.reconciler.core.apply.last_applied import ApplyResult
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 from metaloop.reconciler.core.children.changes import Drifted
 from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
 from metaloop.reconciler.core.model import DesiredChild
@@ -42,7 +42,7 @@ def owned(spec: JsonObject, *, api_version: str = "apps/v1", metadata: JsonObjec
     return {"uid-of-a": {"apiVersion": api_version, "fieldsV1": fields}}
 
 
-def applied(wanted: DesiredChild, observed: JsonObject, managed: dict[str, JsonObject], *, schema: Schema = GADGET) -> Applied:
+def applied(wanted: DesiredChild, observed: JsonObject, managed: dict[str, JsonObject], *, schema: Schema = GADGET) -> ApplyResult:
     """What applying comes to."""
     return ServerSideApply(schemas=lambda _: schema, managed=managed).applied(observed, wanted)
 
@@ -89,7 +89,7 @@ def test_child_that_is_as_we_applied_it_is_current(case: tuple[JsonObject, JsonO
 
     result = applied(desired(spec), there(observed), owned(fields))
 
-    assert (result.is_changed, result.is_remembered) == (False, True)
+    assert (result.is_changed, result.is_recorded) == (False, True)
 
 
 CHANGED: dict[str, tuple[JsonObject, JsonObject, JsonObject]] = {
@@ -134,13 +134,13 @@ def test_child_that_differs_is_changed(case: tuple[JsonObject, JsonObject, JsonO
 def test_value_that_others_own_alone_is_applied_to_own_it():
     result = applied(desired({"replicas": 1}), there({"replicas": 1}), owned({}))
 
-    assert (result.is_changed, result.is_remembered) == (False, False)
+    assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_field_that_we_own_alone_of_what_is_not_there_is_given_up():
     result = applied(desired({}), there({}), owned({"f:replicas": {}}))
 
-    assert (result.is_changed, result.is_remembered) == (False, False)
+    assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_labels_of_others_are_no_difference_and_ours_are():
@@ -154,7 +154,7 @@ def test_child_that_was_never_applied_is_judged_by_its_values():
     as_desired = applied(desired({"replicas": 1}), there({"replicas": 1, "default": 2}), {})
     different = applied(desired({"replicas": 1}), there({"replicas": 2}), {})
 
-    assert (as_desired.is_changed, as_desired.is_remembered) == (False, False)
+    assert (as_desired.is_changed, as_desired.is_recorded) == (False, False)
     assert different.is_changed
 
 
@@ -165,13 +165,13 @@ def test_child_that_dynamic_apply_wrote_is_judged_by_its_annotation():
 
     assert applied(desired({"replicas": 1}), observed, {}).is_changed
     assert not applied(desired({"replicas": 1, "gone": 2}), observed, owned({"f:replicas": {}, "f:gone": {}})).is_changed
-    assert not applied(desired({"replicas": 1, "gone": 2}), observed, owned({"f:replicas": {}, "f:gone": {}})).is_remembered
+    assert not applied(desired({"replicas": 1, "gone": 2}), observed, owned({"f:replicas": {}, "f:gone": {}})).is_recorded
 
 
 def test_fields_of_another_version_say_nothing():
     result = applied(desired({"replicas": 1}), there({"replicas": 1}), owned({"f:replicas": {}}, api_version="apps/v1beta1"))
 
-    assert (result.is_changed, result.is_remembered) == (False, False)
+    assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_configuration_has_the_controller_and_nothing_of_the_api_servers():
@@ -206,7 +206,7 @@ def test_owners_that_the_hook_names_are_sent_beside_the_controller():
 def test_without_a_schema_known_forms_still_mean_the_same():
     observed = there({"ports": [{"port": 53, "protocol": "TCP"}]})
 
-    assert not applied(desired({"ports": [{"port": 53}]}), observed, owned({"f:ports": {**TCP}}), schema=PLAIN).is_changed
+    assert not applied(desired({"ports": [{"port": 53}]}), observed, owned({"f:ports": {**TCP}}), schema=NO_SCHEMA).is_changed
 
 
 def test_created_child_is_controlled_by_the_parent():

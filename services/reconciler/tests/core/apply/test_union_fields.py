@@ -4,7 +4,7 @@ import pytest
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.apply.configuration import without_ruled_out
+from metaloop.reconciler.core.apply.configuration import without_stale_rolling_update
 from metaloop.reconciler.core.apply.last_applied import applied_to
 
 DEFAULT: JsonObject = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
@@ -34,4 +34,4 @@ def test_another_type_takes_away_what_was_there_by_default():
 def test_nothing_else_is_taken_away(wish: JsonObject):
     observed = deployment(DEFAULT)
 
-    assert without_ruled_out(observed, wish) is observed
+    assert without_stale_rolling_update(observed, wish) is observed

@@ -10,7 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.apply.last_applied import new_child
-from metaloop.reconciler.core.children.changes import Current, Drifted, Missing, Unwanted, changes_of
+from metaloop.reconciler.core.children.changes import Current, Drifted, Missing, Undesired, changes_of
 from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.children.plan import plan_of
 from metaloop.reconciler.core.model import ChildGroup, DesiredChild, Plan
@@ -43,9 +43,9 @@ def actions(of: Plan) -> list[tuple[str, str]]:
 def test_every_child_is_missing_drifted_unwanted_or_current():
     groups = (group(CONFIG_MAPS, there("same"), there("drifted", value="old"), there("unwanted")),)
 
-    changes = list(changes_of(groups, [desired("same"), desired("drifted"), desired("missing")], how=DYNAMIC_APPLY))
+    changes = list(changes_of(groups, [desired("same"), desired("drifted"), desired("missing")], strategy=DYNAMIC_APPLY))
 
-    assert [type(change) for change in changes] == [Unwanted, Current, Drifted, Missing]
+    assert [type(change) for change in changes] == [Undesired, Current, Drifted, Missing]
 
 
 def test_nothing_is_planned_where_everything_is_as_desired():

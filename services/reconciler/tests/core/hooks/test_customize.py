@@ -11,7 +11,7 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
-from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, queries_in, refuse_out_of_reach
+from metaloop.reconciler.core.hooks.customize import check_scopes, fingerprint_of, queries_in, visible_namespace
 from metaloop.reconciler.core.model import Observed
 
 NAMESPACED, CLUSTERED = observed(group()), observed(group(), info=CLUSTER_THINGS, parent=a_parent(CLUSTER_THINGS))
@@ -99,7 +99,7 @@ def test_v1_of_a_namespaced_parent_selects_no_namespaces():
 def reach(rule: JsonObject, *, version: HookVersion = "v1", info: object = CONFIG_MAPS) -> None:
     """Holds a rule against what its resource turned out to be."""
     found = queries({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)  # type: ignore[attr-defined]
-    refuse_out_of_reach(found, [info], bound_to=bound_to(NAMESPACED, version))  # type: ignore[list-item]
+    check_scopes(found, [info], visible_namespace=visible_namespace(NAMESPACED, version))  # type: ignore[list-item]
 
 
 def test_v1_of_a_namespaced_parent_names_only_its_own_namespace():

@@ -14,10 +14,10 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.model import Answer, Observed
 from metaloop.reconciler.core.parent.finalizer import (
-    hook_to_ask,
+    hook_to_call,
+    is_deleted_with_finalizer,
     is_finalized,
     is_ours,
-    is_vanishing,
     manages_children,
     with_finalizer,
     without_finalizer,
@@ -70,7 +70,7 @@ def test_each_state_of_a_parent_has_its_finalizer_hook_and_children(row: tuple[O
 
     assert settled(seen) == finalizers
     assert is_ours(seen) is ours
-    assert hook_to_ask(seen).name == hook
+    assert hook_to_call(seen).name == hook
     assert manages_children(seen, KEEP_ON) is managed
 
 
@@ -90,9 +90,9 @@ def test_children_of_a_deselected_parent_are_managed_to_the_last():
 
 
 def test_a_parent_vanishes_with_its_last_finalizer():
-    assert is_vanishing(world(OURS, deleting=True), FINALIZED)
-    assert not is_vanishing(world(OURS, "x", deleting=True), FINALIZED)
-    assert not is_vanishing(world(OURS, is_selected=False), FINALIZED)
+    assert is_deleted_with_finalizer(world(OURS, deleting=True), FINALIZED)
+    assert not is_deleted_with_finalizer(world(OURS, "x", deleting=True), FINALIZED)
+    assert not is_deleted_with_finalizer(world(OURS, is_selected=False), FINALIZED)
 
 
 def test_without_any_hook_there_is_nobody_to_ask():
@@ -100,7 +100,7 @@ def test_without_any_hook_there_is_nobody_to_ask():
     controller = replace(seen.controller, hooks=replace(seen.controller.hooks, sync=None))
 
     with pytest.raises(InvalidSpec):
-        hook_to_ask(replace(seen, controller=controller))
+        hook_to_call(replace(seen, controller=controller))
 
 
 @given(

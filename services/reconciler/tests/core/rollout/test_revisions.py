@@ -19,9 +19,9 @@ from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.core.rollout.revisions import (
     FIELDS_ANNOTATION,
     Revisions,
-    as_owner_of_revisions,
     new_revision,
     revision_name,
+    with_revisions_as_children,
 )
 
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -51,7 +51,7 @@ def test_first_revision_of_a_parent_is_yet_to_be_made():
 
     assert revisions.latest.stored is None
     assert revisions.latest.patch == {"spec": {"template": {"text": "v1"}}}
-    assert (revisions.older, revisions.spent) == ((), ())
+    assert (revisions.older, revisions.unused) == ((), ())
 
 
 def test_stored_revision_with_the_present_patch_is_the_latest():
@@ -79,7 +79,7 @@ def test_of_two_revisions_with_the_present_patch_one_is_spent_and_leaves_its_chi
     revisions = of(revision("v1", "a", name="one", made=LATER), revision("v1", "b", name="two", made=EARLIER))
 
     assert (revisions.latest.name, revisions.latest.claims) == ("one", claimed("a", "b"))
-    assert [unstructured.name(spent) for spent in revisions.spent] == ["two"]
+    assert [unstructured.name(unused) for unused in revisions.unused] == ["two"]
 
 
 def test_revision_whose_patch_somebody_changed_is_still_the_one_of_its_name():
@@ -100,11 +100,11 @@ def test_older_revision_without_children_is_spent():
     revisions = of(revision("v0"), revision("v1", "a"))
 
     assert revisions.older == ()
-    assert [unstructured.name(spent) for spent in revisions.spent] == ["things.example.com-v0"]
+    assert [unstructured.name(unused) for unused in revisions.unused] == ["things.example.com-v0"]
 
 
 def test_latest_without_children_is_not_spent():
-    assert of(revision("v1")).spent == ()
+    assert of(revision("v1")).unused == ()
 
 
 def test_child_that_two_revisions_name_follows_the_latest():
@@ -321,7 +321,7 @@ def test_new_revision_is_never_released_again(expressions: list[JsonValue], witn
         return
     observed = world(parent=rolling_parent(selector=selector))
 
-    owner = as_owner_of_revisions(observed)
+    owner = with_revisions_as_children(observed)
 
     assert isinstance(claim_of(new(observed), group=owner.groups[0], observed=owner), Keep)
 
@@ -336,7 +336,7 @@ def test_revisions_are_claimed_by_the_laws_of_children():
     astray = revision("v3", metadata={"labels": {"app": "other", **KINDS_LABELS}})
     others: JsonObject = {**labels, "metacontroller.k8s.io/resource": "others"}
     of_another_kind = revision("v4", metadata={"labels": others}, is_orphan=True)
-    owner = as_owner_of_revisions(replace(world(), revisions=(ours, orphan, astray, of_another_kind)))
+    owner = with_revisions_as_children(replace(world(), revisions=(ours, orphan, astray, of_another_kind)))
 
     claims = claims_of(owner)
 

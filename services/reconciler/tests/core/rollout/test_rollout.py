@@ -36,7 +36,7 @@ NOT_READY: JsonObject = {"conditions": [{"type": "Ready", "status": "False"}]}
 def step(observed: Observed, *revisions: JsonObject, answers: dict[str, Answer] | None = None) -> Rollout:
     """The next step of a rollout with these stored revisions; the hook answers as it always does, or as `answers` has it by revision."""
     of = revisions_with(observed, revisions)
-    return rollout_of(observed, observed.groups, answered_by(observed, of, answers=answers), rules_of(observed, of.spent))
+    return rollout_of(observed, observed.groups, answered_by(observed, of, answers=answers), rules_of(observed, of.unused))
 
 
 def texts(rollout: Rollout) -> dict[str, str]:

@@ -17,7 +17,7 @@ from metaloop.common.observation import Granted
 from metaloop.common.report import SyncReport
 from metaloop.devkit.dryrun.world import World
 from metaloop.reconciler.core.apply.last_applied import applied_to
-from metaloop.reconciler.core.apply.schema import guess_of
+from metaloop.reconciler.core.apply.schema import guessed_schema
 from metaloop.reconciler.core.effects import VERBS, Done, Effects
 from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.core.model import Action, ApplyChild, ClaimAction, DeleteChild, RecreateChild, RevisionAction
@@ -28,10 +28,10 @@ from metaloop.reconciler.core.steps import (
     EditParent,
     Forget,
     Learn,
-    NoteStep,
-    NoteUnknownKeys,
+    LocalStep,
     Recall,
     RecordEvent,
+    ReportUnknownKeys,
     Resync,
     Step,
     SubscribeRelated,
@@ -45,7 +45,7 @@ from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.ports import Hooks
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
-from metaloop.reconciler.sync import Turn, reported, sync_of
+from metaloop.reconciler.sync import SyncRun, reported, sync_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,10 @@ class Rehearsal:
 
 async def rehearse(granted: Granted, *, kube: KubeClient, world: World, hooks: Hooks, apply_strategy: str) -> Rehearsal:
     """What syncing the parent that was granted would do now. Its hooks are really asked."""
-    rehearsal, turn, failure = Rehearsal(), Turn(granted=granted, key=key_of(granted.observation)), None
+    rehearsal, turn, failure = Rehearsal(), SyncRun(granted=granted, key=key_of(granted.observation)), None
     async with _schemas_of(kube) as schemas:
         strategies = Strategies(schemas=schemas, default=apply_strategy)
-        driver = NotingDriver(rehearsal=rehearsal, turn=turn, world=world, hooks=hooks, strategies=strategies)
+        driver = RecordingDriver(rehearsal=rehearsal, turn=turn, world=world, hooks=hooks, strategies=strategies)
         try:
             observed = Observer().observed(granted.observation)
             await drive(sync_of(turn.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
@@ -97,11 +97,11 @@ async def _schemas_of(kube: KubeClient) -> AsyncIterator[Schemas]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotingDriver:
+class RecordingDriver:
     """Carries out the steps of one sync that change nothing, and notes the others."""
 
     rehearsal: Rehearsal
-    turn: Turn
+    turn: SyncRun
     world: World
     hooks: Hooks
     strategies: Strategies
@@ -120,7 +120,7 @@ class NotingDriver:
             case _:
                 return self._noted(step)
 
-    def _noted(self, step: EditParent | ClaimChildren | WriteChildren | WriteRevisions | NoteStep) -> object:
+    def _noted(self, step: EditParent | ClaimChildren | WriteChildren | WriteRevisions | LocalStep) -> object:
         match step:
             case EditParent():
                 return self._edited(step)
@@ -134,7 +134,7 @@ class NotingDriver:
                 _NotedEvents(self.rehearsal).record(regarding, event_type, reason, message)
             case Resync(seconds):
                 self.turn.journal.resync_within(seconds)
-            case NoteUnknownKeys(keys):
+            case ReportUnknownKeys(keys):
                 self.turn.journal.unknown_keys = keys
             case Recall() | Learn() | Forget():
                 return False  # who syncs once learns nothing
@@ -198,7 +198,9 @@ def _deletion(action: DeleteChild) -> PlannedWrite:
     """What goes for good; or, where it makes room for a successor, what that will have otherwise."""
     if action.successor is None:
         return _write("delete", action, before=action.obj, after=None)
-    return _write("recreate", action, before=action.obj, after=applied_to(action.obj, action.successor, schema=guess_of(action.info)).obj)
+    return _write(
+        "recreate", action, before=action.obj, after=applied_to(action.obj, action.successor, schema=guessed_schema(action.info)).obj
+    )
 
 
 def _write(verb: str, action: Action | RevisionAction, *, before: JsonObject | None, after: JsonObject | None) -> PlannedWrite:

@@ -9,16 +9,16 @@ from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, Plan, RevisionAction
 from metaloop.reconciler.core.parent.finalizer import manages_children
 from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions
-from metaloop.reconciler.core.rollout.rollout import DesiredBy, RolloutRules, combined_answer, rollout_of, with_condition
+from metaloop.reconciler.core.rollout.rollout import DesiredByRevision, RolloutRules, combined_answer, rollout_of, with_condition
 from metaloop.reconciler.core.variant import Variant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class DecisionRules:
     """By which rules a parent's children become what is desired."""
 
     variant: Variant
-    how: ApplyStrategy
+    strategy: ApplyStrategy
     history: RevisionHistory | None
     """None where no child rolls."""
 
@@ -34,21 +34,23 @@ class Decision:
 
 
 def decision_of(
-    observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], rules: Rules
+    observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], rules: DecisionRules
 ) -> Decision:
     """What to do, given what the hook answered for each live revision. Raises InvalidAnswer where an answer doesn't fit its controller."""
     answer = combined_answer(answers)
     if not manages_children(observed, answer):
         return Decision(answer=answer)
     answered = [
-        DesiredBy(revision=revision, children=desired_children(each, observed, variant=rules.variant))
+        DesiredByRevision(revision=revision, children=desired_children(each, observed, variant=rules.variant))
         for revision, each in zip(revisions.live, answers, strict=True)
     ]
     if rules.history is None:
-        return Decision(answer=answer, children=plan_of(observed, children, answered[0].children, how=rules.how))
-    rollout = rollout_of(observed, children, answered, RolloutRules(how=rules.how, history=rules.history, spent=revisions.spent))
+        return Decision(answer=answer, children=plan_of(observed, children, answered[0].children, strategy=rules.strategy))
+    rollout = rollout_of(
+        observed, children, answered, RolloutRules(strategy=rules.strategy, history=rules.history, unused=revisions.unused)
+    )
     return Decision(
         revisions=rollout.revisions,
-        children=plan_of(observed, children, rollout.desired, how=rules.how),
+        children=plan_of(observed, children, rollout.desired, strategy=rules.strategy),
         answer=with_condition(answer, rollout.condition),
     )

@@ -89,14 +89,14 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RequestObjects:
     """What a hook is shown beside the parent: its claimed children, and the related objects that it asked for."""
 
     children: tuple[ChildGroup, ...]
     related: tuple[ObservedGroup, ...] = ()
 
 
-Changes: TypeAlias = Mapping[str, str | None]
+MetadataChanges: TypeAlias = Mapping[str, str | None]
 """What a decorator wants of its parent's labels or annotations: None takes one away, the unmentioned stay."""
 
 
@@ -108,8 +108,8 @@ class Answer:
     children: tuple[JsonObject, ...]
     resync_after_seconds: float | None
     finalized: bool
-    labels: Changes = field(default_factory=dict[str, str | None])
-    annotations: Changes = field(default_factory=dict[str, str | None])
+    labels: MetadataChanges = field(default_factory=dict[str, str | None])
+    annotations: MetadataChanges = field(default_factory=dict[str, str | None])
     unknown_keys: tuple[str, ...] = ()
     """Keys that a loose answer had and nobody reads: most likely misspelt."""
 

@@ -30,23 +30,36 @@ from metaloop.common.kube.errors import Forbidden, Invalid
 from metaloop.common.observation import ObservedGroup, Related
 from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.children.claim import Claims, claims_of, with_adopted
-from metaloop.reconciler.core.decision import Decision, Rules, decision_of
+from metaloop.reconciler.core.decision import Decision, DecisionRules, decision_of
 from metaloop.reconciler.core.hooks.answer import sync_answer
-from metaloop.reconciler.core.hooks.customize import bound_to, fingerprint_of, known_in, queries_in, refuse_out_of_reach, shown_of
+from metaloop.reconciler.core.hooks.customize import (
+    check_scopes,
+    fingerprint_of,
+    known_resources,
+    queries_in,
+    related_groups,
+    visible_namespace,
+)
 from metaloop.reconciler.core.hooks.request import customize_request, sync_request
-from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, ParentEdit, Shown
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, ParentEdit, RequestObjects
 from metaloop.reconciler.core.parent.edits import edits_of
-from metaloop.reconciler.core.parent.finalizer import hook_to_ask, is_ours, with_finalizer
-from metaloop.reconciler.core.parent.pause import TOLD, has_room_for_conditions, is_at_rest, says_paused, with_pause
-from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions, as_owner_of_revisions, only_present, revisions_of
+from metaloop.reconciler.core.parent.finalizer import hook_to_call, is_ours, with_finalizer
+from metaloop.reconciler.core.parent.pause import (
+    PAUSED_MESSAGE,
+    has_paused_condition,
+    is_sync_paused,
+    supports_conditions,
+    with_paused_condition,
+)
+from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions, revisions_of, with_revisions_as_children, without_history
 from metaloop.reconciler.core.rollout.rollout import combined_answer
 from metaloop.reconciler.core.steps import (
+    ConditionsUnsupported,
     Forget,
     Learn,
-    NoRoomForConditions,
-    NoteUnknownKeys,
-    PauseTold,
+    PauseAnnounced,
     RecordEvent,
+    ReportUnknownKeys,
     Resync,
     Steps,
     WriteRevisions,
@@ -67,21 +80,21 @@ _AT_ONCE_SECONDS: Final = 0.1
 def sync(observed: Observed, now: datetime, *, variant: Variant) -> Steps[None]:
     """Bring one parent to the state that its hook asks for. Raises what keeps it from that."""
     observed = observed if variant.is_selected(observed) else replace(observed, is_selected=False)
-    if is_at_rest(observed):
+    if is_sync_paused(observed):
         yield from _pause_told(observed, now, variant)
         return
-    yield Forget(PauseTold(observed.uid))
+    yield Forget(PauseAnnounced(observed.uid))
     settled = yield from _finalizer_settled(observed)
     if settled is None or not is_ours(settled):
         return
     observed = settled.with_selector(variant.selector(settled))
-    how = yield from choose_apply_strategy(observed)
+    strategy = yield from choose_apply_strategy(observed)
     children = yield from _claimed(variant.claims(observed), observed)
     history = variant.history(observed)
     revisions = yield from _revisions(observed, history)
     related = yield from _related(observed)
-    answers = yield from _answered(observed, revisions, Shown(children=children, related=related), variant)
-    decision = decision_of(observed, children, revisions, answers, Rules(variant=variant, how=how, history=history))
+    answers = yield from _answered(observed, revisions, RequestObjects(children=children, related=related), variant)
+    decision = decision_of(observed, children, revisions, answers, DecisionRules(variant=variant, strategy=strategy, history=history))
     if decision.revisions:
         yield WriteRevisions(observed, decision.revisions)
     failures = yield from _applied(decision, children, observed, is_rolling=history is not None)
@@ -95,33 +108,33 @@ def sync(observed: Observed, now: datetime, *, variant: Variant) -> Steps[None]:
 
 def _pause_told(observed: Observed, now: datetime, variant: Variant) -> Steps[None]:
     """Say once that a parent is paused. Where all parents of its controller are, that is said on the controller."""
-    if not is_paused(observed.parent) or not is_ours(observed) or says_paused(observed.parent):
+    if not is_paused(observed.parent) or not is_ours(observed) or has_paused_condition(observed.parent):
         return
     is_written = yield from _pause_written(observed, now, variant)
     if not is_written:
-        if (yield from recall(PauseTold(observed.uid))):
+        if (yield from recall(PauseAnnounced(observed.uid))):
             return
-        yield Learn(PauseTold(observed.uid))
-    yield RecordEvent(observed.parent, "Normal", "Paused", f"Paused: {TOLD}")
+        yield Learn(PauseAnnounced(observed.uid))
+    yield RecordEvent(observed.parent, "Normal", "Paused", f"Paused: {PAUSED_MESSAGE}")
 
 
 def _pause_written(observed: Observed, now: datetime, variant: Variant) -> Steps[bool]:
     """Whether the parent's status says now that it is paused."""
-    if not variant.owns_status or not has_room_for_conditions(observed):
+    if not variant.owns_status or not supports_conditions(observed):
         return False
-    if (yield from recall(NoRoomForConditions(observed.info.id))):
+    if (yield from recall(ConditionsUnsupported(observed.info.id))):
         return False
-    pause = ParentEdit(name="Paused", make=partial(with_pause, at=now.strftime("%Y-%m-%dT%H:%M:%SZ")), subresource="status")
+    pause = ParentEdit(name="Paused", make=partial(with_paused_condition, at=now.strftime("%Y-%m-%dT%H:%M:%SZ")), subresource="status")
     try:
         written = yield from edit_parent(observed, pause)
     except (Forbidden, Invalid):
         written = observed.parent
     if written is None:
         return False
-    if not says_paused(written):
+    if not has_paused_condition(written):
         # Its kind has no place for conditions, or for such ones: there is no use in trying it with each of them again.
-        yield Learn(NoRoomForConditions(observed.info.id))
-    return says_paused(written)
+        yield Learn(ConditionsUnsupported(observed.info.id))
+    return has_paused_condition(written)
 
 
 # -- before the hook ---------------------------------------------------------------------------------------------------------
@@ -148,8 +161,8 @@ def _claimed(claims: Claims, observed: Observed) -> Steps[tuple[ChildGroup, ...]
 def _revisions(observed: Observed, history: RevisionHistory | None) -> Steps[Revisions]:
     """The revisions that the hook is asked about: where nothing rolls, only the parent as it is."""
     if history is None:
-        return only_present(observed)
-    owner = as_owner_of_revisions(observed)
+        return without_history(observed)
+    owner = with_revisions_as_children(observed)
     [own] = yield from _claimed(claims_of(owner), owner)
     return revisions_of(observed, own.objects, history=history)
 
@@ -166,15 +179,15 @@ def _related(observed: Observed) -> Steps[tuple[ObservedGroup, ...]]:
     if related is None or related.fingerprint != fingerprint:
         [body] = yield from call_hook(observed, hook, {"": customize_request(observed)})
         queries = queries_in(body, observed, version=hook.version, is_strict=hook.strict)
-        related = yield from _subscribed(fingerprint, queries, bound_to=bound_to(observed, hook.version))
-    return shown_of(related)
+        related = yield from _subscribed(fingerprint, queries, visible_namespace=visible_namespace(observed, hook.version))
+    return related_groups(related)
 
 
-def _subscribed(fingerprint: str, queries: Sequence[RelatedQuery], *, bound_to: str) -> Steps[Related]:
+def _subscribed(fingerprint: str, queries: Sequence[RelatedQuery], *, visible_namespace: str) -> Steps[Related]:
     """What is selected by rules that may stand. Others, and those that can't be judged yet, the next sync has to ask for again."""
     related = yield from subscribe_related(fingerprint, queries)
     try:
-        refuse_out_of_reach(queries, known_in(related), bound_to=bound_to)
+        check_scopes(queries, known_resources(related), visible_namespace=visible_namespace)
     except InvalidAnswer:
         yield from subscribe_related("")
         raise
@@ -186,9 +199,9 @@ def _subscribed(fingerprint: str, queries: Sequence[RelatedQuery], *, bound_to: 
 # -- the hook ----------------------------------------------------------------------------------------------------------------
 
 
-def _answered(observed: Observed, revisions: Revisions, shown: Shown, variant: Variant) -> Steps[list[Answer]]:
+def _answered(observed: Observed, revisions: Revisions, shown: RequestObjects, variant: Variant) -> Steps[list[Answer]]:
     """What the hook answers for each live revision."""
-    hook, keys = hook_to_ask(observed), variant.keys
+    hook, keys = hook_to_call(observed), variant.keys
     bodies = {each.name: sync_request(observed.with_parent(each.parent), shown, hook=hook, keys=keys) for each in revisions.live}
     answered = yield from call_hook(observed, hook, bodies)
     answers = [sync_answer(body, is_strict=hook.strict, keys=keys) for body in answered]
@@ -197,7 +210,7 @@ def _answered(observed: Observed, revisions: Revisions, shown: Shown, variant: V
     if combined.resync_after_seconds is not None:
         yield Resync(combined.resync_after_seconds)
     if combined.unknown_keys:
-        yield NoteUnknownKeys(combined.unknown_keys)
+        yield ReportUnknownKeys(combined.unknown_keys)
     return answers
 
 
@@ -219,7 +232,7 @@ def _parent_settled(answer: Answer, observed: Observed, variant: Variant, *, is_
     """Writes what the answer says of the parent itself; `is_done`: nothing else failed, so that it may be let go."""
     failures: list[Failure] = []
     parent: JsonObject | None = observed.parent
-    for edit in edits_of(observed, answer, variant=variant, may_leave=is_done):
+    for edit in edits_of(observed, answer, variant=variant, may_remove_finalizer=is_done):
         if parent is None:
             break
         try:

@@ -104,27 +104,27 @@ class Resync:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteUnknownKeys:
+class ReportUnknownKeys:
     """Tell of keys in an answer that nobody reads."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PauseTold:
+class PauseAnnounced:
     """The fact that somebody was told that a parent is paused."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoomForConditions:
+class ConditionsUnsupported:
     """The fact that the status of such objects loses a condition, or refuses it."""
 
     resource: ResourceId
 
 
-Fact: TypeAlias = PauseTold | NoRoomForConditions
+Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported
 """What this process remembers from one sync to the next. Forgetting one costs a write or an event, and nothing else."""
 
 
@@ -149,9 +149,11 @@ class Forget:
     fact: Fact
 
 
-NoteStep: TypeAlias = RecordEvent | Resync | NoteUnknownKeys | Recall | Learn | Forget
+LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | Recall | Learn | Forget
 """A step that waits for nobody."""
-Step: TypeAlias = EditParent | ClaimChildren | ChooseApplyStrategy | CallHook | SubscribeRelated | WriteRevisions | WriteChildren | NoteStep
+Step: TypeAlias = (
+    EditParent | ClaimChildren | ChooseApplyStrategy | CallHook | SubscribeRelated | WriteRevisions | WriteChildren | LocalStep
+)
 Steps: TypeAlias = Generator[Step, Any, T]
 """A part of a sync: the steps that it takes, and what it comes to."""
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.reconciler.core.apply.equality import alike
-from metaloop.reconciler.core.apply.schema import PLAIN, Schema
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 
 _DEFAULTS: Final[Mapping[str, tuple[JsonValue, ...]]] = {
     # What API servers put into atomic lists and objects of their own kinds, where nobody says it, and their OpenAPI doesn't tell.
@@ -21,7 +21,7 @@ _DEFAULTS: Final[Mapping[str, tuple[JsonValue, ...]]] = {
 }
 
 
-def is_same_atomic(wanted: JsonValue, there: JsonValue, schema: Schema = PLAIN) -> bool:
+def is_same_atomic(wanted: JsonValue, there: JsonValue, schema: Schema = NO_SCHEMA) -> bool:
     """Whether `there` is what an API server keeps of `wanted`, with nothing added but known defaults."""
     if isinstance(wanted, dict):
         return _is_same_object(wanted, there if is_object(there) else {}, schema) if wanted else not there

@@ -72,7 +72,7 @@ def with_whole_numbers(value: JsonValue) -> JsonValue:
     return value
 
 
-def as_kept(obj: JsonObject) -> JsonObject:
+def as_stored(obj: JsonObject) -> JsonObject:
     """`obj` with what is kept of it: a Secret's strings in its `data`, and no rules of an aggregated ClusterRole."""
     match obj.get("kind"):
         case "Secret":
@@ -100,7 +100,7 @@ def _with_data_for_strings(obj: JsonObject) -> JsonObject:
     return {**kept, "data": {**unstructured.child_object(obj, "data"), **encoded}} if encoded else kept
 
 
-def without_ruled_out(observed: JsonObject, configuration: JsonObject) -> JsonObject:
+def without_stale_rolling_update(observed: JsonObject, configuration: JsonObject) -> JsonObject:
     """`observed` without what `configuration` rules out; the very `observed` where that is nothing."""
     field = _ruled_out(observed, configuration)
     if not field:

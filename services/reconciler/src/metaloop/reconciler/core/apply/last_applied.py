@@ -20,21 +20,27 @@ from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_array, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref, owner_references, reference_to
-from metaloop.reconciler.core.apply.configuration import as_kept, with_whole_numbers, without_echo, without_ruled_out, without_system_fields
+from metaloop.reconciler.core.apply.configuration import (
+    as_stored,
+    with_whole_numbers,
+    without_echo,
+    without_stale_rolling_update,
+    without_system_fields,
+)
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.apply.go_json import escaped_json, go_json
 from metaloop.reconciler.core.apply.merge import NEVER_APPLIED, NeverApplied, merge_objects
-from metaloop.reconciler.core.apply.schema import PLAIN, Schema
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class ApplyResult:
     """What became of an observed child by applying what is desired: the object to write, and what about it is new."""
 
     obj: JsonObject
     is_changed: bool
     """Whether anything but the annotation differs from what was observed."""
-    is_remembered: bool
+    is_recorded: bool
     """Whether the observed annotation already says what is desired."""
 
 
@@ -56,20 +62,20 @@ def controlled_by(parent: JsonObject, configuration: JsonObject) -> JsonObject:
     return {**configuration, "metadata": metadata}
 
 
-def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = PLAIN, before: JsonObject | None = None) -> Applied:
+def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema = NO_SCHEMA, before: JsonObject | None = None) -> ApplyResult:
     """What applying `desired` makes of `observed`; `before` is what was applied last where no annotation says so."""
     configuration, text = _configuration_and_text(desired)
     stored = _stored(observed)
     last = configuration if text == stored else _decoded(stored)
-    is_remembered = last is configuration or (last is not NEVER_APPLIED and same(last, configuration))
+    is_recorded = last is configuration or (last is not NEVER_APPLIED and same(last, configuration))
     last_own = _own((before or {}) if last is NEVER_APPLIED else last, observed)
     merged = merge_objects(
-        without_ruled_out(observed, configuration), last_own, _giving_up_singly(_own(configuration, observed), last_own), schema
+        without_stale_rolling_update(observed, configuration), last_own, _giving_up_singly(_own(configuration, observed), last_own), schema
     )
-    return Applied(
-        obj=merged if is_remembered else _annotated(merged, text),
+    return ApplyResult(
+        obj=merged if is_recorded else _annotated(merged, text),
         is_changed=merged is not observed,
-        is_remembered=is_remembered,
+        is_recorded=is_recorded,
     )
 
 
@@ -79,7 +85,7 @@ def is_annotated(observed: JsonObject) -> bool:
 
 
 def _own(obj: JsonObject, observed: JsonObject) -> JsonObject:
-    kept = as_kept(without_system_fields(obj))
+    kept = as_stored(without_system_fields(obj))
     metadata = unstructured.metadata(kept)
     named, controller = metadata.get("ownerReferences"), controller_ref(observed)
     if controller is None or not is_array(named):

@@ -27,7 +27,7 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.reconciler.core.apply.atomic import is_appended, is_same_atomic
 from metaloop.reconciler.core.apply.equality import alike, same
 from metaloop.reconciler.core.apply.list_map import Fields, by_key, declared_fields, key_fields
-from metaloop.reconciler.core.apply.schema import PLAIN, Schema
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 
 
 class NeverApplied(Enum):
@@ -41,7 +41,7 @@ NEVER_APPLIED: Final = NeverApplied.NEVER_APPLIED
 Last: TypeAlias = JsonValue | NeverApplied
 
 
-def merge(observed: JsonValue, last: Last, desired: JsonValue, schema: Schema = PLAIN) -> JsonValue:
+def merge(observed: JsonValue, last: Last, desired: JsonValue, schema: Schema = NO_SCHEMA) -> JsonValue:
     """The value that `desired` makes of `observed`, given what was applied `last`; the very `observed` where nothing changes."""
     if isinstance(desired, dict) and isinstance(observed, dict):
         if schema.is_atomic and (last is not NEVER_APPLIED or not desired):
@@ -54,7 +54,7 @@ def merge(observed: JsonValue, last: Last, desired: JsonValue, schema: Schema = 
     return observed if alike(observed, desired, schema) else desired
 
 
-def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema = PLAIN) -> JsonObject:
+def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema = NO_SCHEMA) -> JsonObject:
     """As `merge`, of objects."""
     result = observed
     fields, rest = schema.fields, schema.rest

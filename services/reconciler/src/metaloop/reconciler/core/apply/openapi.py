@@ -6,7 +6,7 @@ from typing import Final
 from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects.resource import ResourceInfo, version_of
 from metaloop.common.objects.unstructured import child_object, text
-from metaloop.reconciler.core.apply.schema import PLAINLY_DROPPED, PLAINLY_FILLED, ListType, Schema
+from metaloop.reconciler.core.apply.schema import DROPPED_WHEN_ZERO, FILLED_WHEN_ZERO, ListType, Schema
 
 _REF: Final = "#/components/schemas/"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -66,7 +66,7 @@ class _Compiler:
         schema = self._value(raw, inside=inside)
         if not inside.is_typed or not is_object(raw):
             return schema
-        if field in PLAINLY_FILLED:
+        if field in FILLED_WHEN_ZERO:
             schema = _copy(schema)
             schema.fills_empty = True
         elif _referred(raw) is None:
@@ -99,7 +99,7 @@ class _Compiler:
 
 
 def _is_dropped_when_empty(field: str, raw: JsonObject) -> bool:
-    return raw.get("type") == "array" or "additionalProperties" in raw or field in PLAINLY_DROPPED
+    return raw.get("type") == "array" or "additionalProperties" in raw or field in DROPPED_WHEN_ZERO
 
 
 def _referred(raw: JsonObject) -> str | None:

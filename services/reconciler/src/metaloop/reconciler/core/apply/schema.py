@@ -1,7 +1,7 @@
 """What is known of a kind's fields: which lists are maps or sets, which text is a quantity, which empty values the API server drops.
 
 A `Schema` says it of one value, and leads to those of its parts, the way a merge walks: by field, or by element. Where a kind's OpenAPI isn't known there is
-`guess_of`: then lists are what they look like (see `listmap`), and the fields that hold quantities in Kubernetes' own kinds are known by their names.
+`guessed_schema`: then lists are what they look like (see `listmap`), and the fields that hold quantities in Kubernetes' own kinds are known by their names.
 """
 
 from collections.abc import Mapping
@@ -65,10 +65,10 @@ class Schema:
         return self.fields.get(field, self.rest)
 
 
-PLAIN: Final = Schema()
+NO_SCHEMA: Final = Schema()
 """Nothing is known."""
 
-PLAINLY_DROPPED: Final = frozenset(
+DROPPED_WHEN_ZERO: Final = frozenset(
     {
         "apiGroup",
         "description",
@@ -108,7 +108,7 @@ PLAINLY_DROPPED: Final = frozenset(
     }
 )
 """Fields of Kubernetes' own kinds whose zero value means, in Go, that they weren't set. Others (`replicas: 0`) are kept."""
-PLAINLY_FILLED: Final = frozenset(
+FILLED_WHEN_ZERO: Final = frozenset(
     {
         "caBundle",
         "clusterIP",
@@ -148,9 +148,9 @@ _QUANTITIES: Final = ("averageValue", "divisor", "sizeLimit")
 _MAPS: Final = ("annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "stringData")
 
 
-def guess_of(info: ResourceInfo) -> Schema:
+def guessed_schema(info: ResourceInfo) -> Schema:
     """What can be said of a kind without its OpenAPI."""
-    return _KUBERNETES if _is_kubernetes(info.group) else PLAIN
+    return _KUBERNETES if _is_kubernetes(info.group) else NO_SCHEMA
 
 
 def _is_kubernetes(group: str) -> bool:
@@ -166,7 +166,7 @@ def _kubernetes() -> Schema:
     quantity, quantities, content, root = Schema(), Schema(), Schema(), Schema()
     quantity.scalar = "quantity"
     quantities.rest, quantities.items = quantity, root
-    content.drops_empty, content.rest = True, PLAIN
+    content.drops_empty, content.rest = True, NO_SCHEMA
     root.fields = {
         **dict.fromkeys(_QUANTITY_MAPS, quantities),
         **dict.fromkeys(_QUANTITIES, quantity),

@@ -19,7 +19,7 @@ from typing import Final
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.atomic import is_same_atomic
-from metaloop.reconciler.core.apply.configuration import as_kept, with_whole_numbers, without_echo, without_system_fields
+from metaloop.reconciler.core.apply.configuration import as_stored, with_whole_numbers, without_echo, without_system_fields
 from metaloop.reconciler.core.apply.field_set import FieldSet, elements_of, field_key, fields_of, is_element, is_set, values_of
 from metaloop.reconciler.core.apply.list_map import KEY_DEFAULTS
 from metaloop.reconciler.core.apply.merge import NEVER_APPLIED, merge
@@ -31,7 +31,7 @@ _UNTRACKED_METADATA: Final = ("name", "namespace")
 
 def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: Schema) -> JsonObject:
     """What is sent: all that is desired and the controllerRef that is there, and nothing that is not ours to say."""
-    configuration = without_system_fields(as_kept(without_echo(desired)))
+    configuration = without_system_fields(as_stored(without_echo(desired)))
     whole = _only_stated(with_whole_numbers(configuration), schema)
     sent = whole if is_object(whole) else configuration
     if owner is None:

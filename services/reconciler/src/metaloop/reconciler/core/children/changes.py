@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.apply.last_applied import Applied
+from metaloop.reconciler.core.apply.last_applied import ApplyResult
 from metaloop.reconciler.core.model import ChildAction, ChildGroup, DesiredChild
 
 
@@ -24,11 +24,11 @@ class Drifted:
 
     desired: DesiredChild
     observed: JsonObject
-    applied: Applied
+    applied: ApplyResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unwanted:
+class Undesired:
     """There, and not desired."""
 
     info: ResourceInfo
@@ -42,13 +42,13 @@ class Current:
     observed: JsonObject
 
 
-Change: TypeAlias = Missing | Drifted | Unwanted | Current
+Change: TypeAlias = Missing | Drifted | Undesired | Current
 
 
 class ApplyStrategy(Protocol):
     """How children are written, and so what counts as a difference: dynamic apply or server-side apply."""
 
-    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> ApplyResult:
         """What applying `desired` makes of the child that was observed."""
         ...
 
@@ -65,7 +65,7 @@ class ApplyStrategy(Protocol):
         ...
 
 
-def changes_of(groups: Sequence[ChildGroup], desired: Sequence[DesiredChild], *, how: ApplyStrategy) -> Iterator[Change]:
+def changes_of(groups: Sequence[ChildGroup], desired: Sequence[DesiredChild], *, strategy: ApplyStrategy) -> Iterator[Change]:
     """One change for every child that is observed or desired: the unwanted first, each kind in the order it was declared."""
     wanted = {(child.info.id, child.namespace, child.name) for child in desired}
     there: dict[object, JsonObject] = {}
@@ -74,16 +74,16 @@ def changes_of(groups: Sequence[ChildGroup], desired: Sequence[DesiredChild], *,
             key = (group.info.id, unstructured.namespace(obj), unstructured.name(obj))
             there[key] = obj
             if key not in wanted:
-                yield Unwanted(info=group.info, observed=obj)
+                yield Undesired(info=group.info, observed=obj)
     for child in desired:
-        yield change_of(child, there.get((child.info.id, child.namespace, child.name)), how=how)
+        yield change_of(child, there.get((child.info.id, child.namespace, child.name)), strategy=strategy)
 
 
-def change_of(desired: DesiredChild, observed: JsonObject | None, *, how: ApplyStrategy) -> Missing | Drifted | Current:
+def change_of(desired: DesiredChild, observed: JsonObject | None, *, strategy: ApplyStrategy) -> Missing | Drifted | Current:
     """How one desired child stands."""
     if observed is None:
         return Missing(desired=desired)
-    applied = how.applied(observed, desired)
-    if applied.is_changed or not applied.is_remembered:
+    applied = strategy.applied(observed, desired)
+    if applied.is_changed or not applied.is_recorded:
         return Drifted(desired=desired, observed=observed, applied=applied)
     return Current(observed=observed)

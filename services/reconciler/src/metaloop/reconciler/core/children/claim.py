@@ -63,7 +63,7 @@ def claims_of(observed: Observed) -> Claims:
                     actions.append(action)
                 case Ignore():
                     pass
-        groups.append(holding(group, tuple(kept)))
+        groups.append(with_objects(group, tuple(kept)))
     return Claims(groups=tuple(groups), actions=tuple(actions))
 
 
@@ -84,7 +84,7 @@ def claim_of(candidate: JsonObject, *, group: ChildGroup, observed: Observed) ->
     return Release(info=group.info, obj=_disowned(candidate, by=observed.uid), reason="the parent's selector no longer matches its labels")
 
 
-def why_taken(holder: JsonObject, *, wanted: JsonObject, observed: Observed) -> Conflict | NameTaken:
+def name_conflict(holder: JsonObject, *, wanted: JsonObject, observed: Observed) -> Conflict | NameTaken:
     """Why a desired child could not be created, given who holds its name: a Conflict where looking again mends it, NameTaken where the holder isn't ours to touch."""
     owner = controller_ref(holder)
     if unstructured.is_deleting(holder):
@@ -109,10 +109,10 @@ def _is_selected(candidate: JsonObject, observed: Observed) -> bool:
 
 def with_adopted(groups: tuple[ChildGroup, ...], adopted: Mapping[ResourceId, Sequence[JsonObject]]) -> tuple[ChildGroup, ...]:
     """`groups` with the children that were `adopted`, by resource."""
-    return tuple(holding(group, (*group.objects, *adopted.get(group.info.id, ()))) for group in groups) if adopted else groups
+    return tuple(with_objects(group, (*group.objects, *adopted.get(group.info.id, ()))) for group in groups) if adopted else groups
 
 
-def holding(group: ChildGroup, objects: tuple[JsonObject, ...]) -> ChildGroup:
+def with_objects(group: ChildGroup, objects: tuple[JsonObject, ...]) -> ChildGroup:
     """`group` with other objects in it."""
     return ChildGroup(info=group.info, method=group.method, objects=objects)
 

@@ -19,12 +19,12 @@ _NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DeletionLimits:
     """How much an answer may delete unconfirmed."""
 
     share: float = EVERYTHING
     """Of a parent's children."""
-    least: int = 5
+    min_children: int = 5
     """A parent with fewer children than that may lose any number of them."""
     emptied_parents: int = 0
     """How many parents of one controller may lose all of their children within a minute; 0: any number."""
@@ -38,7 +38,7 @@ class Guarded:
     held: DeletionHeldBack | None = None
 
 
-def unwanted_in(plan: Plan) -> list[DeleteChild]:
+def undesired_deletions(plan: Plan) -> list[DeleteChild]:
     """The deletions of what is no longer desired."""
     return [action for action in plan.deletions if action.reason == NO_LONGER_DESIRED]
 
@@ -48,26 +48,26 @@ def is_guarded(observed: Observed) -> bool:
     return not observed.is_finalizing and not _is_confirmed(observed)
 
 
-def empties(plan: Plan, children: tuple[ChildGroup, ...]) -> bool:
+def deletes_all(plan: Plan, children: tuple[ChildGroup, ...]) -> bool:
     """Whether a plan takes all that a parent has."""
-    unwanted = len(unwanted_in(plan))
+    unwanted = len(undesired_deletions(plan))
     return 0 < unwanted == _living(children)
 
 
-def guarded(plan: Plan, children: tuple[ChildGroup, ...], observed: Observed, *, limits: Limits, emptied: int = 0) -> Guarded:
+def guarded(plan: Plan, children: tuple[ChildGroup, ...], observed: Observed, *, limits: DeletionLimits, emptied: int = 0) -> Guarded:
     """The plan without what is held back; `emptied` parents of this controller lost all their children within a minute. Raises InvalidSpec."""
-    share, unwanted = share_of(observed, limits), unwanted_in(plan)
+    share, unwanted = share_of(observed, limits), undesired_deletions(plan)
     if not unwanted or not is_guarded(observed):
         return Guarded(plan=plan)
     there = _living(children)
-    if there >= limits.least and len(unwanted) > share * there:
+    if there >= limits.min_children and len(unwanted) > share * there:
         return _held(plan, unwanted, observed, why=f"no more than {share:.0%} of its {there} children may go unconfirmed")
-    if limits.emptied_parents and emptied >= limits.emptied_parents and empties(plan, children):
+    if limits.emptied_parents and emptied >= limits.emptied_parents and deletes_all(plan, children):
         return _held(plan, unwanted, observed, why=f"{emptied} parents of this controller lost all their children within a minute")
     return Guarded(plan=plan)
 
 
-def share_of(observed: Observed, limits: Limits) -> float:
+def share_of(observed: Observed, limits: DeletionLimits) -> float:
     """Which share of its children a parent may lose: as its controller says, else as the setting says. Raises InvalidSpec."""
     text = unstructured.annotations(observed.controller.raw).get(MAX_DELETE_SHARE_ANNOTATION)
     if text is None:

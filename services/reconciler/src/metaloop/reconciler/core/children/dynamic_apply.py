@@ -8,8 +8,8 @@ from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.field_set import part_owned
-from metaloop.reconciler.core.apply.last_applied import Applied, applied_configuration, applied_to, is_annotated, new_child
-from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.last_applied import ApplyResult, applied_configuration, applied_to, is_annotated, new_child
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 from metaloop.reconciler.core.children.changes import ApplyStrategy, Drifted
 from metaloop.reconciler.core.model import CreateChild, DeleteChild, DesiredChild, RecreateChild, UpdateChild
 
@@ -21,11 +21,11 @@ class DynamicApply:
     A child that was applied server-side before has no annotation; what we own of it tells what was applied.
     """
 
-    schemas: Callable[[ResourceInfo], Schema] = guess_of
+    schemas: Callable[[ResourceInfo], Schema] = guessed_schema
     managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Our entries in `managedFields`, by the children's UIDs."""
 
-    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> ApplyResult:
         """The merged object, and what about it is new."""
         return applied_to(observed, desired.obj, schema=self.schemas(desired.info), before=self._owned_part(observed))
 
@@ -50,7 +50,7 @@ class DynamicApply:
         """A deletion; unless the configuration has changed, only if the API server confirms that the child differs from it."""
         info, configuration, observed = drifted.desired.info, applied_configuration(drifted.desired.obj), drifted.observed
         reason = "differs from what is desired, and is updated by recreation"
-        if is_annotated(observed) and not drifted.applied.is_remembered:
+        if is_annotated(observed) and not drifted.applied.is_recorded:
             return DeleteChild(info=info, obj=observed, reason=reason, successor=configuration)
         return RecreateChild(info=info, obj=drifted.applied.obj, desired=configuration, reason=reason, observed=observed, is_applied=False)
 

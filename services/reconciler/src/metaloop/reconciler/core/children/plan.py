@@ -6,7 +6,7 @@ from typing import Final, assert_never
 from metaloop.common.api.rules import UPDATE_METHODS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.children.changes import ApplyStrategy, Change, Current, Drifted, Missing, Unwanted, changes_of
+from metaloop.reconciler.core.children.changes import ApplyStrategy, Change, Current, Drifted, Missing, Undesired, changes_of
 from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.model import ChildAction, ChildGroup, DeleteChild, DesiredChild, Observed, Plan
 
@@ -14,34 +14,34 @@ NO_LONGER_DESIRED: Final = "no longer desired"
 
 
 def plan_of(
-    observed: Observed, children: Sequence[ChildGroup], desired: Sequence[DesiredChild], *, how: ApplyStrategy = DYNAMIC_APPLY
+    observed: Observed, children: Sequence[ChildGroup], desired: Sequence[DesiredChild], *, strategy: ApplyStrategy = DYNAMIC_APPLY
 ) -> Plan:
     """What to do so that a parent's claimed children become the desired ones: deletions first, so that what they hold is free."""
-    changes = changes_of(children, desired, how=how)
-    actions = [action for change in changes if (action := action_for(change, parent=observed.parent, how=how)) is not None]
+    changes = changes_of(children, desired, strategy=strategy)
+    actions = [action for change in changes if (action := action_for(change, parent=observed.parent, strategy=strategy)) is not None]
     return Plan(
         deletions=tuple([action for action in actions if isinstance(action, DeleteChild)]),
         writes=tuple([action for action in actions if not isinstance(action, DeleteChild)]),
     )
 
 
-def action_for(change: Change, *, parent: JsonObject, how: ApplyStrategy) -> ChildAction | None:
+def action_for(change: Change, *, parent: JsonObject, strategy: ApplyStrategy) -> ChildAction | None:
     """What one change calls for; None where there is nothing to do, or nothing that its update method allows."""
     match change:
         case Current():
             return None
         case Missing(desired=desired):
-            return how.created(desired, parent=parent)
+            return strategy.created(desired, parent=parent)
         case Drifted():
-            return replacement_of(change, how=how)
-        case Unwanted(info=info, observed=observed):
+            return replacement_of(change, strategy=strategy)
+        case Undesired(info=info, observed=observed):
             is_going = unstructured.is_deleting(observed)
             return None if is_going else DeleteChild(info=info, obj=observed, reason=NO_LONGER_DESIRED)
         case _:
             assert_never(change)
 
 
-def replacement_of(drifted: Drifted, *, how: ApplyStrategy) -> ChildAction | None:
+def replacement_of(drifted: Drifted, *, strategy: ApplyStrategy) -> ChildAction | None:
     """The action that a drifted child calls for; None where it is left as it is."""
     if unstructured.is_deleting(drifted.observed):
         return None
@@ -49,8 +49,8 @@ def replacement_of(drifted: Drifted, *, how: ApplyStrategy) -> ChildAction | Non
         case "leave":
             return None
         case "recreate" if drifted.applied.is_changed:
-            return how.recreated(drifted)
+            return strategy.recreated(drifted)
         case "recreate" | "update":
-            return how.updated(drifted)
+            return strategy.updated(drifted)
         case action:
             assert_never(action)

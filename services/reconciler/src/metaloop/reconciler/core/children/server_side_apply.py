@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.apply.last_applied import Applied, applied_to, controlled_by, is_annotated
-from metaloop.reconciler.core.apply.schema import Schema, guess_of
+from metaloop.reconciler.core.apply.last_applied import ApplyResult, applied_to, controlled_by, is_annotated
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 from metaloop.reconciler.core.apply.server_side import configuration_of, controller_reference_in, difference_of
 from metaloop.reconciler.core.children.changes import Drifted
 from metaloop.reconciler.core.model import ApplyChild, DesiredChild, RecreateChild
@@ -17,20 +17,20 @@ from metaloop.reconciler.core.model import ApplyChild, DesiredChild, RecreateChi
 class ServerSideApply:
     """Sends what is desired, and lets the API server merge it."""
 
-    schemas: Callable[[ResourceInfo], Schema] = guess_of
+    schemas: Callable[[ResourceInfo], Schema] = guessed_schema
     managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Our entries in `managedFields`, by the children's UIDs."""
 
-    def applied(self, observed: JsonObject, desired: DesiredChild) -> Applied:
+    def applied(self, observed: JsonObject, desired: DesiredChild) -> ApplyResult:
         """What is to be sent, and what would be new."""
         schema = self.schemas(desired.info)
         configuration = configuration_of(desired.obj, owner=controller_reference_in(observed), schema=schema)
         entry: JsonObject = self.managed.get(unstructured.uid(observed), {})
         if is_annotated(observed) or entry.get("apiVersion") != desired.info.api_version:
             three_way = applied_to(observed, desired.obj, schema=schema)
-            return Applied(obj=configuration, is_changed=three_way.is_changed, is_remembered=False)
+            return ApplyResult(obj=configuration, is_changed=three_way.is_changed, is_recorded=False)
         difference = difference_of(configuration, observed, owned=unstructured.child_object(entry, "fieldsV1"), schema=schema)
-        return Applied(obj=configuration, is_changed=difference.is_changed, is_remembered=difference.is_owned)
+        return ApplyResult(obj=configuration, is_changed=difference.is_changed, is_recorded=difference.is_owned)
 
     def created(self, desired: DesiredChild, *, parent: JsonObject) -> ApplyChild:
         """The first apply, which fails where the name is taken."""

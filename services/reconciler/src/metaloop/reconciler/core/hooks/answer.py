@@ -12,7 +12,7 @@ from metaloop.common.api.hook import HookKeys
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object, type_name
 from metaloop.reconciler.core.hooks.body import body_of
-from metaloop.reconciler.core.model import Answer, Changes
+from metaloop.reconciler.core.model import Answer, MetadataChanges
 
 
 def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
@@ -54,7 +54,7 @@ def _child(raw: JsonValue, field: str) -> JsonObject:
     return raw
 
 
-def _changes(answer: JsonObject, key: str) -> Changes:
+def _changes(answer: JsonObject, key: str) -> MetadataChanges:
     raw = answer.get(key)
     if raw is None:
         return {}

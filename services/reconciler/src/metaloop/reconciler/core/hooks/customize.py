@@ -6,7 +6,7 @@ Rules (specification §14)
        the parent's own. v2, and any parent that is cluster-scoped, look everywhere unless the rule says where.
     3. A selector of namespaces makes no sense of a cluster-scoped resource; a namespace means nothing to it.
 
-What a resource's scope is only discovery knows, so rules that depend on it are held against the answer of the watcher (`refuse_out_of_reach`).
+What a resource's scope is only discovery knows, so rules that depend on it are held against the answer of the watcher (`check_scopes`).
 """
 
 from collections.abc import Sequence
@@ -50,18 +50,18 @@ def queries_in(body: bytes, observed: Observed, *, version: HookVersion, is_stri
     raw = body_of(body, keys=KEYS, is_strict=is_strict).fields
     try:
         rules = fields.objects_at(raw, "relatedResources", "")
-        home = bound_to(observed, version)
+        home = visible_namespace(observed, version)
         return tuple([_query(rule, f"relatedResources[{index}]", home=home, is_strict=is_strict) for index, rule in enumerate(rules)])
     except InvalidSpec as error:
         raise InvalidAnswer(error.field.removeprefix("."), str(error).removeprefix(f"{error.field}: ")) from error
 
 
-def bound_to(observed: Observed, version: HookVersion) -> str:
+def visible_namespace(observed: Observed, version: HookVersion) -> str:
     """The only namespace that the parent is shown anything of; empty where it may look anywhere."""
     return observed.namespace if version == "v1" else ""
 
 
-def shown_of(related: Related) -> tuple[ObservedGroup, ...]:
+def related_groups(related: Related) -> tuple[ObservedGroup, ...]:
     """The related objects, as the hooks are shown them. Raises RelatedUnknown or Unavailable where they aren't the whole yet."""
     if related.unknown:
         raise RelatedUnknown(f"the API server does not serve {', '.join(map(str, related.unknown))}, which the customize hook asks for")
@@ -70,21 +70,21 @@ def shown_of(related: Related) -> tuple[ObservedGroup, ...]:
     return tuple(related.groups)
 
 
-def known_in(related: Related) -> list[ResourceInfo]:
+def known_resources(related: Related) -> list[ResourceInfo]:
     """The resources whose scope the watcher knows."""
     return [*(group.info for group in related.groups), *related.waiting]
 
 
-def refuse_out_of_reach(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, bound_to: str) -> None:
-    """Raises InvalidAnswer for a rule that makes no sense of its resource's scope; `bound_to` is the only namespace that may be named, if any."""
+def check_scopes(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, visible_namespace: str) -> None:
+    """Raises InvalidAnswer for a rule that makes no sense of its resource's scope; `visible_namespace` is the only namespace that may be named, if any."""
     namespaced = {info.id: info.namespaced for info in infos}
     for index, query in enumerate(queries):
         field, is_namespaced = f"relatedResources[{index}]", namespaced.get(query.resource)
         match query.where:
             case InNamespacesWith() if is_namespaced is False:
                 raise InvalidAnswer(f"{field}.namespaceSelector", f"{query.resource} is cluster-scoped, and in no namespace")
-            case InNamespace(namespace) if is_namespaced and bound_to and namespace != bound_to:
-                raise InvalidAnswer(f"{field}.namespace", f"must be {bound_to}: {_ONLY_IN_V2}")
+            case InNamespace(namespace) if is_namespaced and visible_namespace and namespace != visible_namespace:
+                raise InvalidAnswer(f"{field}.namespace", f"must be {visible_namespace}: {_ONLY_IN_V2}")
             case _:
                 pass
 

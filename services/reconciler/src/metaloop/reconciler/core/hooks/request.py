@@ -14,10 +14,10 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import ObservedGroup
-from metaloop.reconciler.core.model import ChildGroup, Observed, Shown
+from metaloop.reconciler.core.model import ChildGroup, Observed, RequestObjects
 
 
-def sync_request(observed: Observed, shown: Shown, *, hook: Hook, keys: HookKeys) -> bytes:
+def sync_request(observed: Observed, shown: RequestObjects, *, hook: Hook, keys: HookKeys) -> bytes:
     """The body of a sync or finalize hook's request, in the hook's wire version and its kind's words."""
     return dumps(
         {

@@ -14,8 +14,8 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.apply.equality import same
-from metaloop.reconciler.core.children.claim import Claims, holding
-from metaloop.reconciler.core.model import Answer, Changes, ChildGroup, Observed
+from metaloop.reconciler.core.children.claim import Claims, with_objects
+from metaloop.reconciler.core.model import Answer, ChildGroup, MetadataChanges, Observed
 from metaloop.reconciler.core.pipeline import sync
 from metaloop.reconciler.core.variant import Variant
 
@@ -40,7 +40,7 @@ def claims_of(observed: Observed) -> Claims:
 
 
 def _attached(group: ChildGroup, observed: Observed) -> ChildGroup:
-    return holding(group, tuple([candidate for candidate in group.objects if _is_attached(candidate, observed)]))
+    return with_objects(group, tuple([candidate for candidate in group.objects if _is_attached(candidate, observed)]))
 
 
 def _is_attached(candidate: JsonObject, observed: Observed) -> bool:
@@ -68,7 +68,7 @@ def _changed(parent: JsonObject, answer: Answer) -> JsonObject | None:
     return {**parent, "metadata": {**metadata, **changed}} if changed else None
 
 
-def _with_changes(metadata: JsonObject, key: str, changes: Changes) -> JsonObject:
+def _with_changes(metadata: JsonObject, key: str, changes: MetadataChanges) -> JsonObject:
     """The map at `key` with `changes`, under its key; empty where they change nothing."""
     before = unstructured.child_object(metadata, key)
     after = {**before, **_wanted(changes)}
@@ -77,7 +77,7 @@ def _with_changes(metadata: JsonObject, key: str, changes: Changes) -> JsonObjec
     return {} if same(before, after) else {key: after}
 
 
-def _wanted(changes: Changes) -> Mapping[str, str]:
+def _wanted(changes: MetadataChanges) -> Mapping[str, str]:
     return {key: value for key, value in changes.items() if value is not None}
 
 

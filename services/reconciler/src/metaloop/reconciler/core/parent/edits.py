@@ -4,24 +4,26 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.model import Answer, Observed, ParentEdit
-from metaloop.reconciler.core.parent.finalizer import is_finalized, is_vanishing, without_finalizer
+from metaloop.reconciler.core.parent.finalizer import is_deleted_with_finalizer, is_finalized, without_finalizer
 from metaloop.reconciler.core.variant import Variant
 
 
-def edits_of(observed: Observed, answer: Answer, *, variant: Variant, may_leave: bool) -> tuple[ParentEdit, ...]:
-    """The writes that an answer asks for, whether or not they turn out to change anything. Our finalizer only goes if we `may_leave`."""
-    leaves = may_leave and is_finalized(observed, answer)
-    status = None if leaves and is_vanishing(observed, answer) else variant.status(observed.parent, answer)
+def edits_of(observed: Observed, answer: Answer, *, variant: Variant, may_remove_finalizer: bool) -> tuple[ParentEdit, ...]:
+    """The writes that an answer asks for, whether or not they turn out to change anything. Our finalizer only goes if we `may_remove_finalizer`."""
+    removes_finalizer = may_remove_finalizer and is_finalized(observed, answer)
+    status = None if removes_finalizer and is_deleted_with_finalizer(observed, answer) else variant.status(observed.parent, answer)
     if status is None or not observed.info.has_status:
-        return (_metadata_edit(observed, answer, variant=variant, status=status, leaves=leaves),)
-    return (_status_edit(status), _metadata_edit(observed, answer, variant=variant, status=None, leaves=leaves))
+        return (_metadata_edit(observed, answer, variant=variant, status=status, removes_finalizer=removes_finalizer),)
+    return (_status_edit(status), _metadata_edit(observed, answer, variant=variant, status=None, removes_finalizer=removes_finalizer))
 
 
 def _status_edit(status: JsonObject) -> ParentEdit:
     return ParentEdit(name="Status", make=lambda parent: with_status(parent, status), subresource="status")
 
 
-def _metadata_edit(observed: Observed, answer: Answer, *, variant: Variant, status: JsonObject | None, leaves: bool) -> ParentEdit:
+def _metadata_edit(
+    observed: Observed, answer: Answer, *, variant: Variant, status: JsonObject | None, removes_finalizer: bool
+) -> ParentEdit:
     """All that is no subresource: metadata, our finalizer, and a status where that is none either."""
     controller = observed.controller
 
@@ -29,11 +31,11 @@ def _metadata_edit(observed: Observed, answer: Answer, *, variant: Variant, stat
         result = variant.changed(parent, answer)
         if status is not None:
             result = with_status(result or parent, status) or result
-        if leaves:
+        if removes_finalizer:
             result = without_finalizer(result or parent, controller) or result
         return result
 
-    return ParentEdit(name="Finalizer" if leaves else "Metadata", make=make)
+    return ParentEdit(name="Finalizer" if removes_finalizer else "Metadata", make=make)
 
 
 def next_status(parent: JsonObject, answered: JsonObject | None) -> JsonObject:

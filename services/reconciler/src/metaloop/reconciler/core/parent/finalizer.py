@@ -49,7 +49,7 @@ def without_finalizer(parent: JsonObject, controller: Controller) -> JsonObject 
     return _with_finalizers(parent, rest) if len(rest) < len(unstructured.finalizers(parent)) else None
 
 
-def hook_to_ask(observed: Observed) -> Hook:
+def hook_to_call(observed: Observed) -> Hook:
     """The hook that says what is desired now. Raises InvalidSpec where there is none."""
     hooks = observed.controller.hooks
     if observed.is_finalizing and hooks.finalize is not None and hooks.finalize.webhook is not None:
@@ -76,7 +76,7 @@ def manages_children(observed: Observed, answer: Answer) -> bool:
     return reaches_children(observed) and not (observed.is_deleting and answer.finalized)
 
 
-def is_vanishing(observed: Observed, answer: Answer) -> bool:
+def is_deleted_with_finalizer(observed: Observed, answer: Answer) -> bool:
     """Whether the parent is gone once our finalizer is: a status would be written for nobody."""
     return is_finalized(observed, answer) and observed.is_deleting and len(unstructured.finalizers(observed.parent)) == 1
 

@@ -12,24 +12,24 @@ from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.model import Observed
 
 CONDITION: Final = "Paused"
-TOLD: Final = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
+PAUSED_MESSAGE: Final = f"no hook is called and no child is written until the annotation {PAUSED_ANNOTATION} is taken away"
 
 
-def is_at_rest(observed: Observed) -> bool:
+def is_sync_paused(observed: Observed) -> bool:
     """Whether nothing is to be done for a parent, since it is paused, or its controller with all its parents."""
     return is_paused(observed.parent) or is_paused(observed.controller.raw)
 
 
-def has_room_for_conditions(observed: Observed) -> bool:
+def supports_conditions(observed: Observed) -> bool:
     """Whether the parent has a status that may have conditions."""
     if not observed.info.has_status:
         return False
     return isinstance(unstructured.child_object(observed.parent, "status").get("conditions", []), list)
 
 
-def with_pause(parent: JsonObject, *, at: str) -> JsonObject | None:
+def with_paused_condition(parent: JsonObject, *, at: str) -> JsonObject | None:
     """`parent` with a status that says that it is paused, since `at`; None where its status says so already."""
-    if says_paused(parent):
+    if has_paused_condition(parent):
         return None
     status = unstructured.child_object(parent, "status")
     conditions = status.get("conditions")
@@ -38,13 +38,13 @@ def with_pause(parent: JsonObject, *, at: str) -> JsonObject | None:
         "type": CONDITION,
         "status": "True",
         "reason": "PausedByAnnotation",
-        "message": TOLD,
+        "message": PAUSED_MESSAGE,
         "lastTransitionTime": at,
     }
     return {**parent, "status": {**status, "conditions": [*others, condition]}}
 
 
-def says_paused(parent: JsonObject) -> bool:
+def has_paused_condition(parent: JsonObject) -> bool:
     """Whether the status of a parent says that it is paused."""
     conditions = unstructured.child_object(parent, "status").get("conditions")
     ours = [each for each in conditions if _is_ours(each)] if isinstance(conditions, list) else []

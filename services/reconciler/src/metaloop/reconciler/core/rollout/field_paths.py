@@ -49,7 +49,7 @@ def shared(some: Iterable[Path], others: Iterable[Path]) -> Iterator[Path]:
                 yield other
 
 
-def dead_end(obj: JsonObject, path: Path) -> str:
+def obstacle_on(obj: JsonObject, path: Path) -> str:
     """What a path meets on its way that has no fields, as in `spec.names is a list`; empty where it meets nothing such. What is missing or null ends no way."""
     value: JsonValue = obj
     for depth, key in enumerate(path):

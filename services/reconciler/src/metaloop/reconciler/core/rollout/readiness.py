@@ -5,7 +5,7 @@ from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 
 
-def problem_of(there: JsonObject | None, rule: ChildRule) -> str:
+def why_not_ready(there: JsonObject | None, rule: ChildRule) -> str:
     """What is not well with a child, as the end of a sentence that begins with its name; empty where all is well.
 
     All is well with one that is there to stay, whose status is of its present generation (where it is updated in place, and tells), and that passes all

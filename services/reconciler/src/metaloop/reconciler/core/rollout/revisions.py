@@ -36,7 +36,7 @@ from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.apply.go_json import go_json
 from metaloop.reconciler.core.model import ChildGroup, Observed
-from metaloop.reconciler.core.rollout.field_paths import Path, dead_end, patch_in, paths, shared, with_patch, with_present
+from metaloop.reconciler.core.rollout.field_paths import Path, obstacle_on, patch_in, paths, shared, with_patch, with_present
 
 FIELDS_ANNOTATION: Final = "metaloop.dev/revision-field-paths"
 """Which fields a revision is about, as the controller's `fieldPaths` were when it was made: a JSON list."""
@@ -63,7 +63,7 @@ class Revisions:
     latest: Revision
     older: tuple[Revision, ...]
     """Those that children still follow, newest first."""
-    spent: tuple[JsonObject, ...]
+    unused: tuple[JsonObject, ...]
     """Stored ones that no child follows."""
 
     @property
@@ -82,12 +82,12 @@ class RevisionHistory:
     """The labels of a new revision, where the parent's selector matches them."""
 
 
-def only_present(observed: Observed) -> Revisions:
+def without_history(observed: Observed) -> Revisions:
     """The parent as it is, of which no revisions are kept."""
-    return Revisions(latest=Revision(name="", patch={}, parent=observed.parent, claims=frozenset(), stored=None), older=(), spent=())
+    return Revisions(latest=Revision(name="", patch={}, parent=observed.parent, claims=frozenset(), stored=None), older=(), unused=())
 
 
-def as_owner_of_revisions(observed: Observed) -> Observed:
+def with_revisions_as_children(observed: Observed) -> Observed:
     """The parent with its revisions in the place of its children, so that they are claimed by the same laws."""
     selector = revision_selector(observed.selector or EVERYTHING, observed.info.id)
     return replace(observed, groups=(ChildGroup(info=REVISIONS, method="OnDelete", objects=observed.revisions),), selector=selector)
@@ -107,7 +107,7 @@ def revisions_of(observed: Observed, stored: Sequence[JsonObject], *, history: R
     return Revisions(
         latest=latest,
         older=tuple([revision for revision in older if revision.claims]),
-        spent=(*matching[1:], *(obj for obj, revision in zip(others, older, strict=True) if not revision.claims)),
+        unused=(*matching[1:], *(obj for obj, revision in zip(others, older, strict=True) if not revision.claims)),
     )
 
 
@@ -206,7 +206,7 @@ def _value_for(requirements: Sequence[Requirement]) -> str | None:
 def _refuse_dead_ends(observed: Observed, field_paths: Sequence[Path]) -> None:
     """A path through a list, taken for a field that is missing, would have all children updated at once."""
     for index, path in enumerate(field_paths):
-        obstacle = dead_end(observed.parent, path)
+        obstacle = obstacle_on(observed.parent, path)
         if obstacle:
             field = f"spec.parentResource.revisionHistory.fieldPaths[{index}]"
             raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects alone, and in this parent {obstacle}")

@@ -28,7 +28,7 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.model import Answer, ChildGroup, CreateChild, DeleteChild, DesiredChild, Observed, RevisionAction, UpdateChild
-from metaloop.reconciler.core.rollout.readiness import problem_of
+from metaloop.reconciler.core.rollout.readiness import why_not_ready
 from metaloop.reconciler.core.rollout.revisions import Revision, RevisionHistory, new_revision
 
 Identity: TypeAlias = tuple[ResourceId, str, str]
@@ -39,7 +39,7 @@ CONDITION: Final = "Updated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredBy:
+class DesiredByRevision:
     """The children that the hook desires for one live revision of the parent."""
 
     revision: Revision
@@ -61,16 +61,16 @@ class Rollout:
 class RolloutRules:
     """By which rules a parent's children roll."""
 
-    how: ApplyStrategy
+    strategy: ApplyStrategy
     history: RevisionHistory
-    spent: Sequence[JsonObject] = ()
+    unused: Sequence[JsonObject] = ()
     """Stored revisions that no child follows: they are removed by the way."""
 
 
-def rollout_of(observed: Observed, children: Sequence[ChildGroup], answered: Sequence[DesiredBy], rules: RolloutRules) -> Rollout:
+def rollout_of(observed: Observed, children: Sequence[ChildGroup], answered: Sequence[DesiredByRevision], rules: RolloutRules) -> Rollout:
     """The next step towards the latest revision, which stands first in `answered`."""
     latest = answered[0].revision
-    world = _World.of(observed, children, how=rules.how)
+    world = _World.of(observed, children, strategy=rules.strategy)
     former = [_Former(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in answered[1:]]
     rolling = [world.placed(child, latest, former) for child in answered[0].children if child.rolls]
     next_one, condition = world.next_step(rolling, latest)
@@ -139,19 +139,19 @@ class _World:
     is_parent_namespaced: bool
     rules: Mapping[ResourceId, ChildRule]
     there: Mapping[Identity, JsonObject]
-    how: ApplyStrategy
+    strategy: ApplyStrategy
 
     @classmethod
-    def of(cls, observed: Observed, children: Sequence[ChildGroup], *, how: ApplyStrategy) -> "_World":
+    def of(cls, observed: Observed, children: Sequence[ChildGroup], *, strategy: ApplyStrategy) -> "_World":
         there = {(group.info.id, unstructured.namespace(obj), unstructured.name(obj)): obj for group in children for obj in group.objects}
         rules = {rule.resource: rule for rule in observed.controller.children}
-        return cls(is_parent_namespaced=bool(observed.namespace), rules=rules, there=there, how=how)
+        return cls(is_parent_namespaced=bool(observed.namespace), rules=rules, there=there, strategy=strategy)
 
     def placed(self, wanted: DesiredChild, latest: Revision, former: Sequence[_Former]) -> _Child:
         """Which revision a child follows that the latest answer wants to be so."""
         key, identity = self._key(wanted), _identity(wanted)
         there = self.there.get(identity)
-        if key in latest.claims or (there is not None and not self.how.applied(there, wanted).is_changed):
+        if key in latest.claims or (there is not None and not self.strategy.applied(there, wanted).is_changed):
             return _Child(key=key, follows=latest, desired=wanted, latest=wanted)
         for each in former:
             if key in each.revision.claims and identity in each.desired:
@@ -174,8 +174,8 @@ class _World:
 
     def _problem(self, child: _Child) -> str:
         there = self.there.get(_identity(child.latest))
-        differs = there is not None and child.follows is not None and self.how.applied(there, child.desired).is_changed
-        problem = problem_of(there, self.rules[child.latest.info.id]) or ("is not yet as desired" if differs else "")
+        differs = there is not None and child.follows is not None and self.strategy.applied(there, child.desired).is_changed
+        problem = why_not_ready(there, self.rules[child.latest.info.id]) or ("is not yet as desired" if differs else "")
         return f"{child} {problem}" if problem else ""
 
     def _key(self, child: DesiredChild) -> ClaimedChild:
@@ -201,7 +201,7 @@ def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Chi
         if write is not None:
             yield write
     left = [each.stored for each in older if not followers[each.name] and each.stored is not None]
-    for stored in (*left, *rules.spent):
+    for stored in (*left, *rules.unused):
         if not unstructured.is_deleting(stored):
             yield DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
 
