@@ -1,11 +1,14 @@
 """A job's identity: controller, parent, trace context; its wire form.
 
-A job says *that* a parent should be looked at, never what happened to it: who takes the job observes the world anew. The queue of jobs is
+A job says *that* a parent should be synced, never what happened to it: the worker that takes it observes the cluster
+anew. The queue of jobs is
 
 - **fair**: no controller and no key waits for ever behind others;
-- **stingy**: a key marked many times before it is taken runs once; marked while it runs, it runs once more;
-- **single**: no key is held by two workers at once (a lease says who holds it, and a holder that can't renew stops before its next write);
-- **at least once**: a mark is never lost, whichever process dies: workers' jobs come back, and a watcher that starts marks every parent.
+- **stingy**: a key that is marked many times before it is taken runs once; one that is marked while it runs, runs once
+  more; no two workers hold a key at once (a lease says who holds it, and a holder that can't renew it stops before its
+  next write);
+- **at least once**: no mark is lost, whichever process dies: a dead worker's jobs come back, and a watcher whose term
+  begins marks every parent.
 """
 
 from dataclasses import dataclass
@@ -28,7 +31,8 @@ class ControllerId(NamedTuple):
 class JobKey(NamedTuple):
     """A unit of work: one parent of one controller, or one part of it. It is what is queued, leased and synced.
 
-    `namespace` is empty for cluster-scoped parents. A tuple, since each event and sync looks it up in several dictionaries.
+    `namespace` is empty for cluster-scoped parents. A tuple, since each event and sync looks it up in several
+    dictionaries.
     """
 
     controller: ControllerId
@@ -37,7 +41,8 @@ class JobKey(NamedTuple):
     namespace: str
     name: str
     part: str = ""
-    """Which part of the parent's work: an opaque token, empty for the parent itself. Only the controller's kind gives it a meaning."""
+    """Which part of the parent's work: an opaque token, empty for the parent itself. Only the controller's kind gives
+    it a meaning."""
 
     def __str__(self) -> str:
         parent = f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -58,12 +63,14 @@ class JobKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What travels on the job stream: the key, the shard whose watcher leases it, why it was queued, and the trace it belongs to (or "")."""
+    """What travels on the job stream: a key, and why it was queued."""
 
     key: JobKey
     shard: str
+    """Whose watcher leases it."""
     reason: str = ""
     traceparent: str = ""
+    """The trace that it belongs to; empty for none."""
 
     def to_bytes(self) -> bytes:
         """Its wire form, JSON `{key, shard, reason, traceparent}`."""

@@ -75,14 +75,20 @@ async def _linked(settings: Settings) -> AsyncIterator[WorkerLink]:
 
 @asynccontextmanager
 async def gateway_of(settings: Settings) -> AsyncIterator[Peer]:
-    """The gateway, for as long as the block lasts. A call may take as long as its webhook's timeout, which the gateway keeps."""
+    """The gateway, for as long as the block lasts.
+
+    A call may take as long as its webhook's timeout, which the gateway keeps.
+    """
     tls = _gateway_tls(settings)
     with closing(Peer(settings.gateway_url, tls=tls, idle_seconds=_GATEWAY_IDLE_SECONDS, connect_seconds=_CONNECT_SECONDS)) as gateway:
         yield gateway
 
 
 def _gateway_tls(settings: Settings) -> ssl.SSLContext | None:
-    """How we know a gateway that is called by https, and what we show it; the authorities of the system take their time to read."""
+    """How we know a gateway that is called by https, and what we show it; None for http.
+
+    Reading the system's authorities takes time, so it is left out for http.
+    """
     if not settings.gateway_url.startswith("https:"):
         return None
     context = ssl.create_default_context(cafile=settings.gateway_ca_file or None)

@@ -38,7 +38,8 @@ class InFlightJobs:
         self._clock = clock
         self._jobs: dict[JobKey, InFlightJob] = {}
         self._shards: set[str] = set()
-        """The shards whose jobs came here: their watchers are told of our free slots, also while we hold none of their leases."""
+        """The shards whose jobs came here: their watchers are told of our free slots, also while we hold none of their
+        leases."""
         self._unanswered: set[str] = set()
         """The shards whose watcher didn't answer the last renewal."""
         self._wake = asyncio.Event()
@@ -69,7 +70,10 @@ class InFlightJobs:
         return Renewal(worker=self._worker, free_slots=self._room(), leases=leases)
 
     async def keep_alive(self) -> None:
-        """Renew jobs and leases until cancelled: three times in `ack_wait`, at once after a reconnection, and sooner again where it failed."""
+        """Renew jobs and leases until cancelled.
+
+        That is three times in `ack_wait`, at once after a reconnection, and soon again where it failed.
+        """
         with self._link.on_reconnect(self._wake.set):
             while True:
                 worked = await self._renew_all()

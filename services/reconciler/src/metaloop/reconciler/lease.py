@@ -11,8 +11,9 @@ Clock: TypeAlias = Callable[[], float]
 class LeaseGuard:
     """Asked before each write: the last moment to notice that another worker may have the parent by now.
 
-    The end is counted from before the claim, or the last renewal that the watcher confirmed, was *sent*; the watcher counts from when it
-    arrived. So for this worker the lease is over before anybody else can get one, whatever stood still in between.
+    The end is counted from before the claim, or the last renewal that the watcher confirmed, was *sent*; the watcher
+    counts from when it arrived. So for this worker the lease is over before anybody else can get one, whatever stood
+    still in between.
     """
 
     def __init__(self, lease: str, *, ends: float, clock: Clock) -> None:

@@ -164,7 +164,10 @@ class Worker:
         await delivery.finish(lease=finished.lease)
 
     async def _give_up(self, in_flight: InFlightJob) -> None:
-        """Let another worker have a job that there is no time for. Its lease goes with it, so that nobody waits until that expires."""
+        """Let another worker have a job that there is no time for.
+
+        Its lease goes with it, so that nobody waits until that expires.
+        """
         with suppress(Unavailable, LeaseLost):
             delivery, guard = in_flight.delivery, in_flight.guard
             if guard is None:

@@ -21,7 +21,8 @@ _put_off_total = metrics.counter("metaloop_claims_put_off", "Claims put off beca
 class Claims:
     """Grants leases on the keys of the queue.
 
-    `is_behind` says whether the cache may be older than our own last writes to a parent's objects: then nobody is granted the parent.
+    `is_behind` says whether the cache may be older than our own last writes to a parent's objects: then nobody is
+    granted the parent.
     """
 
     def __init__(self, queue: WorkQueue, *, observe: Observe, is_behind: Callable[[JobKey], bool], lease_seconds: float) -> None:
@@ -33,8 +34,8 @@ class Claims:
     def answer(self, request: ClaimRequest) -> CachedClaimReply:
         """The reply to a claim.
 
-        Observation and lease are made without an await in between: an event that the cache takes after the observation can't be counted as
-        seen by the lease.
+        Observation and lease are made without an await in between: an event that the cache takes after the observation
+        can't be counted as seen by the lease.
         """
         if self._is_behind(request.key):
             _put_off_total.inc()

@@ -1,4 +1,7 @@
-"""Broker connectivity: how long ago the message broker answered. A leader that can't reach it can't lead the workers behind it."""
+"""Broker connectivity: how long ago the message broker answered.
+
+A leader that can't reach it can't lead the workers behind it.
+"""
 
 import asyncio
 from typing import Protocol

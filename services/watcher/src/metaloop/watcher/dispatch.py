@@ -1,6 +1,7 @@
 """Feeds the job stream through its window, and hears of finished jobs.
 
-A dispatcher lives for one leader term: `open` (hear workers, take over the leases that they hold), then the caller marks every parent, then `run`.
+A dispatcher lives for one leader term: `open` (hear workers, take over the leases that they hold), then the caller
+marks every parent, then `run`.
 """
 
 import asyncio
@@ -41,7 +42,10 @@ class Routing(Protocol):
 
 
 class Dispatcher:
-    """Connects the work queue of one shard with its workers. Nothing is granted and nothing confirmed while this watcher doesn't lead."""
+    """Connects the work queue of one shard with its workers.
+
+    Nothing is granted and nothing confirmed while this watcher doesn't lead.
+    """
 
     def __init__(self, link: WatcherLink, *, queue: WorkQueue, claims: Claims, routing: Routing, leads: Leads) -> None:
         self._link = link
@@ -58,7 +62,10 @@ class Dispatcher:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[float]:
-        """Hear workers for the length of the block, and know the leases that they hold when it begins. Yields the time since when they are heard."""
+        """Hear workers for the length of the block, and know the leases that they hold when it begins.
+
+        Yields the time since when they are heard.
+        """
         self._queue.ring = self._bell.set
         with self._link.on_reconnect(self._doubt_deliveries):
             await self._link.ensure_stream()
@@ -102,7 +109,11 @@ class Dispatcher:
         self._bell.set()
 
     def _doubt_deliveries(self) -> None:
-        """The connection is back. Jobs may have been delivered to workers that were disconnected too: the stream would wait for these for `ack_wait`."""
+        """The connection is back.
+
+        Jobs may have been delivered to workers that were disconnected too: the stream would wait for these for
+        `ack_wait`.
+        """
         self._was_away = True
         self._stream_is_doubtful.set()
 
@@ -119,14 +130,17 @@ class Dispatcher:
             await asyncio.sleep(_MEND_PAUSE_SECONDS)  # a stream that refuses for a reason of its own stays doubtful
 
     async def _clear_stream(self) -> None:
-        """Remove all jobs of the shard: the queue knows them. A worker keeps its leases, and finishes without its jobs."""
+        """Remove all jobs of the shard: the queue knows them.
+
+        A worker keeps its leases, and finishes without its jobs.
+        """
         self._was_away = False
         try:
             await self._link.clear_stream()
         except Unavailable as error:
             log.warning("dispatch.stream_not_cleared", **{fields.ERROR: str(error)})
 
-    # -- what the link tells: a WatcherHandler ---------------------------------------------------------------------------------------
+    # -- what the link tells: a WatcherHandler -------------------------------------------------------------------------
 
     def take_outcome(self, key: JobKey, outcome: OfferOutcome) -> None:
         """An offered job is queued, was refused, or has to be offered again."""
@@ -149,7 +163,10 @@ class Dispatcher:
         return self._claims.answer(request)
 
     def answer_related(self, request: RelatedRequest) -> CachedRelated:
-        """The related objects of a parent. Raises LeaseLost where the worker doesn't hold it (its next renewal says so), and NotLeading."""
+        """The related objects of a parent.
+
+        Raises LeaseLost where the worker doesn't hold it (its next renewal says so), and NotLeading.
+        """
         self._check_leadership()
         if not self._queue.core.holds(request.lease, request.key):
             raise LeaseLost(f"{request.lease} does not hold {request.key}")
@@ -179,6 +196,9 @@ class Dispatcher:
         self._bell.set()
 
     def _check_leadership(self) -> None:
-        """Nothing is answered after another watcher may have begun to lead: a process that was asleep wakes up in its term. Workers ask again."""
+        """Raise NotLeading where another watcher may lead by now: a process that was asleep wakes up in its term.
+
+        Then nobody is answered, and workers ask again.
+        """
         if not self._leads():
             raise NotLeading("another watcher may lead this shard by now")

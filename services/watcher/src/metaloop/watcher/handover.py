@@ -1,7 +1,7 @@
 """Ownership handover: a controller that moves to another watcher is served there once its former owner is done with it.
 
-An edited label or shard can move a controller. The owner of a controller answers for it on the bus: while it serves the controller, and after
-that while syncs of it are still in hand. A watcher that wants to serve a controller asks first:
+An edited label or shard can move a controller. The owner of a controller answers for it on the bus: while it serves the
+controller, and after that while syncs of it are still in hand. A watcher that wants to serve a controller asks first:
 
 an answer       somebody serves it, or finishes: ask again, however long that takes
 nobody there    it is ours; the bus says so at once, so an ordinary start costs one round trip
@@ -54,7 +54,7 @@ class OwnershipHandover:
             self._tended[controller].set()
 
     async def run(self, *, leads: Leads) -> None:
-        """Until cancelled: take over each controller that runs here as soon as it is free, and give it up when it is over.
+        """Own each controller that runs here from when it is free until it is over. Runs until cancelled.
 
         Questions are answered only while this watcher `leads`.
         """
@@ -101,7 +101,7 @@ class OwnershipHandover:
         return controller in self._arrived_at
 
     async def _is_over(self, controller: ControllerId) -> None:
-        """Return once the controller runs here no more and none of its parents is in hand; from then on it isn't ours."""
+        """Return once the controller runs here no more and no sync of it is in hand; then it isn't ours any more."""
         stopped = self._tended[controller]
         while controller in self._arrived_at:
             stopped.clear()

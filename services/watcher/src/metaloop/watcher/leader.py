@@ -63,8 +63,8 @@ class SoleWatcher:
 class Candidate:
     """One of several watchers that may lead a shard.
 
-    `announce_resignation` tells the other candidates that the Lease is free. `is_cut_off` says whether this one has not reached its workers
-    for longer than the lease.
+    `announce_resignation` tells the other candidates that the Lease is free. `is_cut_off` says whether this one has not
+    reached its workers for longer than the lease.
     """
 
     def __init__(
@@ -117,7 +117,10 @@ class Candidate:
             self._awakened.clear()
 
     async def _may_begin(self) -> bool:
-        """Whether the Lease is ours now. A candidate that is cut off doesn't take it; a holder that is cut off is asked for it."""
+        """Whether the Lease is ours now.
+
+        A candidate that is cut off doesn't take it; a holder that is cut off is asked for it.
+        """
         if self._is_cut_off():
             return False
         if self._election.may_take(boot_time()):
@@ -138,7 +141,10 @@ class Candidate:
             pass  # the term noticed before we did
 
     async def _keep(self) -> None:
-        """Renew the Lease while that works in time. Return when it is lost, or when we are cut off and another candidate asked for it."""
+        """Renew the Lease while that works in time.
+
+        Return when it is lost, or when we are cut off and another candidate asked for it.
+        """
         while self.leads():
             await asyncio.sleep(min(self._election.retry_seconds, self._election.seconds_left(boot_time())))
             with suppress(TimeoutError):
@@ -157,7 +163,7 @@ class Candidate:
         return True
 
     async def _is_still_ours(self) -> bool:
-        """Whether the Lease names us or nobody after somebody wrote to it or deleted it: then the next try renews it."""
+        """Whether the Lease that somebody wrote to or deleted names us, or nobody: then the next try renews it."""
         try:
             self._election.see(await self._read(), now=boot_time())
         except MetaloopError:

@@ -10,7 +10,7 @@ from metaloop.common.observation import CachedClaimReply, CachedRelated, ClaimRe
 from metaloop.common.report import SyncReport
 
 ANSWER_SECONDS: Final = 2.0
-"""Who asks for a lease or for related objects waits so long for the reply, and for each part of a reply that is larger than a message."""
+"""A claim, or a question for related objects, waits so long for its reply, and for each part of a large one."""
 
 Leads: TypeAlias = Callable[[], bool]
 """Whether a watcher leads its shard at this moment."""
@@ -19,8 +19,9 @@ Leads: TypeAlias = Callable[[], bool]
 class Link(Protocol):
     """What both ends have in common: one connection, which comes back by itself.
 
-    A method that listens for the length of a block begins to hear a trip to the broker after the block began, and stops as late after its end.
-    Everything that the link sends within the block, it sends when it hears already: so after a `check` within the block nothing is missed.
+    A method that listens for the length of a block begins to hear a trip to the broker after the block began, and stops
+    as late after its end. Everything that the link sends within the block, it sends when it hears already: so after a
+    `check` within the block nothing is missed.
     """
 
     async def check(self) -> None:
@@ -32,14 +33,14 @@ class Link(Protocol):
         ...
 
 
-# -- the worker's end ----------------------------------------------------------------------------------------------------------------
+# -- the worker's end --------------------------------------------------------------------------------------------------
 
 
 class Delivery(Protocol):
-    """A job in a worker's hands: until it is finished or given back, or until the worker says nothing of it for `ack_wait`.
+    """A job in a worker's hands, until it is finished or given back, or nothing was said of it for `ack_wait`.
 
-    Its methods return once the message is on its way; they raise Unavailable where too much waits to be sent. A message may be lost with the
-    connection: then the job is delivered again.
+    Its methods return once their message is on its way, or kept until the link is connected again; they raise
+    Unavailable where too much waits to be sent. A message may be lost: then the job is delivered again.
     """
 
     @property
@@ -48,7 +49,11 @@ class Delivery(Protocol):
         ...
 
     async def finish(self, *, lease: str) -> None:
-        """Remove the job from the stream, and have the watcher of its shard told of that: its receipt names `lease`. An empty one asks for no receipt."""
+        """Remove the job from the stream.
+
+        Once it is out of the stream, the watcher of its shard gets a receipt that names `lease`. An empty lease asks
+        for no receipt.
+        """
         ...
 
     async def give_back(self, *, after_seconds: float = 0.0) -> None:
@@ -64,9 +69,10 @@ class JobSource(Protocol):
     """Delivers jobs to one worker. What it delivers and what it still asks for never exceeds the worker's free room."""
 
     async def run(self) -> None:
-        """Deliver jobs until cancelled, one call of `on_job` after another; across reconnections, and when the stream is lost and made again.
+        """Deliver jobs until cancelled, one call of `on_job` after another.
 
-        Jobs that arrive after it was cancelled are delivered to somebody after `ack_wait`.
+        It goes on after reconnections, and when the stream was lost and made again. A job that was on its way when it
+        was cancelled may still be delivered.
         """
         ...
 
@@ -76,16 +82,16 @@ class JobSource(Protocol):
 
 
 Room: TypeAlias = Callable[[], int]
-"""How many jobs more a worker could take now."""
+"""How many more jobs a worker could take now."""
 JobHandler: TypeAlias = Callable[[Delivery], Awaitable[None]]
-"""Takes a job into a worker's hands. It returns soon: the next job waits for it."""
+"""Takes a job into a worker's hands. The next job waits until it returns."""
 
 
 class WorkerLink(Link, Protocol):
     """A worker's end. It serves the jobs of all shards; a job says which shard's watcher leases it.
 
-    A request raises NobodyThere, at once, where that watcher isn't there, and Unavailable where it doesn't answer in time or the link is
-    disconnected. The watcher may have heard a request that failed.
+    A request raises NobodyThere, at once, where that watcher isn't there, and Unavailable where it doesn't answer in
+    time or the link is disconnected. The watcher may have heard a request that failed.
     """
 
     def jobs(self, *, room: Room, on_job: JobHandler) -> JobSource:
@@ -93,40 +99,47 @@ class WorkerLink(Link, Protocol):
         ...
 
     async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
-        """Ask for the lease of a job in hand. The reply is from the time between this call and its return.
+        """Ask for the lease of a job in hand. The watcher made its reply after this call began.
 
-        Raises NobodyThere or Unavailable; the lease may then have been granted, and expires by itself.
+        Raises NobodyThere or Unavailable. The lease may have been granted nevertheless; then it expires by itself.
         """
         ...
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """Subscribe a parent to related objects, and learn what they are.
 
-        Raises NobodyThere, or Unavailable: also where the watcher doesn't take the lease of `request` for the parent's.
+        Raises NobodyThere or Unavailable; the latter also where `request` names a lease that doesn't hold the parent.
         """
         ...
 
     async def renew(self, shard: str, renewal: Renewal) -> Lost:
-        """The leases of `renewal` that are lost; the watcher renewed all others after this call was made. Raises NobodyThere or Unavailable."""
+        """The leases of `renewal` that are lost; the watcher renewed all others after this call was made.
+
+        Raises NobodyThere or Unavailable.
+        """
         ...
 
     async def report(self, shard: str, report: SyncReport) -> None:
-        """Tell the watcher how a sync ended. It is kept while the link is disconnected, and may be lost. Raises Unavailable where too much waits."""
+        """Tell the watcher how a sync ended.
+
+        The report may be lost. While the link is disconnected, it is kept; raises Unavailable where too much waits to
+        be sent.
+        """
         ...
 
     def answering_held(self, held_in: Callable[[str], Renewal]) -> AbstractAsyncContextManager[None]:
-        """For the length of the block, answer each watcher that asks which leases this worker holds with `held_in(shard)`."""
+        """Answer watchers that ask which leases this worker holds by `held_in(shard)`, for the length of the block."""
         ...
 
 
-# -- the watcher's end ---------------------------------------------------------------------------------------------------------------
+# -- the watcher's end -------------------------------------------------------------------------------------------------
 
 
 class WatcherHandler(Protocol):
     """What a watcher does with what reaches its link. Each method returns at once; no two of them run at the same time.
 
-    What a method raises is logged, and the next message is handled. A worker whose request ended so gets no answer, and runs into its
-    time-out.
+    What a method raises is logged, and the next message is handled. A worker whose request ended so gets no answer, and
+    runs into its time-out.
     """
 
     def answer_claim(self, request: ClaimRequest) -> CachedClaimReply:
@@ -134,7 +147,7 @@ class WatcherHandler(Protocol):
         ...
 
     def answer_related(self, request: RelatedRequest) -> CachedRelated:
-        """The related objects that a parent subscribes to. It may be of any size."""
+        """The related objects that a parent subscribes to. They may be of any size."""
         ...
 
     def take_renewal(self, renewal: Renewal) -> Lost:
@@ -150,7 +163,7 @@ class WatcherHandler(Protocol):
         ...
 
     def take_outcome(self, key: JobKey, outcome: OfferOutcome) -> None:
-        """What became of the last offer of a key."""
+        """What became of an offer of a key."""
         ...
 
 
@@ -160,39 +173,58 @@ class WatcherLink(Link, Protocol):
     def serving(self, handler: WatcherHandler, *, leads: Leads) -> AbstractAsyncContextManager[None]:
         """Have `handler` called with what workers and the server say, for the length of the block; one block at a time.
 
-        A worker that answers `held_leases` within the block is heard from then on. A reply that is larger than a message is handed out in parts,
-        each only while the watcher `leads`. Raises Unavailable where the link can't listen.
+        A worker that answers `held_leases` within the block is heard from then on. A reply that is larger than a
+        message is handed out in parts, each only while the watcher `leads`. Raises Unavailable where the link can't
+        listen.
         """
         ...
 
     async def offer(self, job: Job) -> None:
-        """Publish a job, within `serving`. Its outcome is told to the handler: before this returns where the link is disconnected; else later, or never."""
+        """Publish a job, within `serving`.
+
+        Its outcome is told to the handler: before this returns where the link is disconnected; else later, or never.
+        """
         ...
 
     async def held_leases(self, *, wait_seconds: float) -> list[Renewal]:
-        """What workers hold in this shard, from all that answer within `wait_seconds`: it takes as long. Raises Unavailable where nobody can be asked."""
+        """What workers hold in this shard, from all that answer within `wait_seconds`.
+
+        It takes as long. Raises Unavailable where nobody can be asked.
+        """
         ...
 
     async def ensure_stream(self) -> None:
-        """Return once the job stream is there and delivers, however long that takes. Jobs that are in it stay."""
+        """Return once the job stream is there, however long that takes. Jobs that are in it stay."""
         ...
 
     async def clear_stream(self) -> None:
-        """Remove all jobs of the shard from the stream, also those in workers' hands. Raises Unavailable where that isn't possible now."""
+        """Remove all jobs of the shard from the stream, also those in workers' hands.
+
+        Raises Unavailable where that isn't possible now.
+        """
         ...
 
     async def is_owned(self, controller: ControllerId) -> bool:
-        """Whether a watcher, of any shard, owns a controller. Raises Unavailable where one listens that doesn't answer in time, or the link is disconnected."""
+        """Whether a watcher, of any shard, owns a controller.
+
+        Raises Unavailable where one listens that doesn't answer in time, or the link is disconnected.
+        """
         ...
 
     def owning(self, controller: ControllerId, *, leads: Leads) -> AbstractAsyncContextManager[None]:
-        """Own a controller for the length of the block: watchers that ask are told so, while this one `leads`; otherwise they get no answer."""
+        """Own a controller for the length of the block.
+
+        Watchers that ask are told so while this one `leads`. While it doesn't, they get no answer.
+        """
         ...
 
     async def announce_resignation(self) -> None:
-        """Tell the shard's other watchers that its leader resigned; the message may be lost. Raises Unavailable where too much waits to be sent."""
+        """Tell the shard's other watchers that its leader resigned; the message may be lost.
+
+        Raises Unavailable where too much waits to be sent.
+        """
         ...
 
     def on_resignation(self, listener: Callable[[], None]) -> AbstractAsyncContextManager[None]:
-        """Have `listener` called whenever a leader of the shard announces its resignation, for the length of the block."""
+        """Have `listener` called at each resignation of a leader of the shard, for the length of the block."""
         ...

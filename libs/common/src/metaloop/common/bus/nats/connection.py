@@ -3,9 +3,10 @@
 The client library's defaults don't suit a service that runs for months:
 
 - It gives up reconnecting after two minutes. We never do; a client that closed for good ends the service.
-- Its connection can be dead while it says "connected". We send an echo through the server every few seconds, and drop the connection when two
-  in a row are missing.
-- Its `flush` can kill its read loop when it times out, and its `request` costs half as much again as ours. We use neither.
+- Its connection can be dead while it says "connected". We send an echo through the server every few seconds, and drop
+  the connection when two in a row are missing.
+- Its `flush` can kill its read loop when it times out, and its `request` costs half as much again as ours. We use
+  neither.
 """
 
 import asyncio
@@ -75,7 +76,10 @@ class Connection:
 
     @contextmanager
     def on_reconnect(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have `listener` called after each reconnection, for the length of the block. It must return at once: nothing is read meanwhile."""
+        """Have `listener` called after each reconnection, for the length of the block.
+
+        It must return at once: nothing is read meanwhile.
+        """
         self._reconnect_listeners.append(listener)
         try:
             yield
@@ -83,14 +87,19 @@ class Connection:
             self._reconnect_listeners.remove(listener)
 
     async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
-        """Send a message, or keep it until the connection is back. Raises Unavailable where too much waits to be sent."""
+        """Send a message, or keep it until the connection is back.
+
+        Raises Unavailable where too much waits to be sent.
+        """
         try:
             await self._client.publish(subject, body, reply)
         except NatsError as error:
             raise Unavailable(f"publish to {subject}: {error!r}") from error
 
     async def subscribe(self, subject: str, handler: Handler) -> Subscription:
-        """Have `handler` called with each message to `subject`, one after another, also after reconnections. Raises Unavailable.
+        """Have `handler` called with each message to `subject`, one after another, also after reconnections.
+
+        Raises Unavailable.
 
         What a handler raises is logged, and the next message is handled.
         """
@@ -111,7 +120,10 @@ class Connection:
                 await subscription.unsubscribe()
 
     async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
-        """The answer to a request. Raises NobodyThere where nobody listens, Unavailable where no answer came in time or the connection is down."""
+        """The answer to a request.
+
+        Raises NobodyThere where nobody listens, Unavailable where no answer came in time or the connection is down.
+        """
         if not self.is_connected:
             raise Unavailable(f"request to {subject}: not connected to NATS")
         loop = asyncio.get_running_loop()
@@ -138,7 +150,10 @@ class Connection:
         await self.subscribe(f"{self._inbox}.*", self._take_answer)
 
     async def watch_over(self) -> None:
-        """Until cancelled: drop the connection when it carries no echo any more. Raises Unavailable when it closed for good."""
+        """Until cancelled: drop the connection when it carries no echo any more.
+
+        Raises Unavailable when it closed for good.
+        """
         echo = self.new_inbox()
         heard = asyncio.Event()
 
@@ -164,7 +179,7 @@ class Connection:
             listener()
 
     async def erred(self, error: Exception) -> None:
-        """Log what a handler raised, with its traceback; or a connection error in one line, once however often it repeats."""
+        """Log what a handler raised with its traceback, and a connection error in one line, once while it repeats."""
         if not isinstance(error, NatsError | OSError):
             log.error("bus.handler_failed", exc_info=error)
         elif repr(error) != self._last_error:
@@ -201,7 +216,9 @@ class Connection:
 
 @asynccontextmanager
 async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
-    """A connection for the length of the block, listed as `name` by the server. Waits until the first connection is made.
+    """A connection for the length of the block, listed as `name` by the server.
+
+    Waits until the first connection is made.
 
     `url` may name several servers of a cluster, separated by commas.
     """

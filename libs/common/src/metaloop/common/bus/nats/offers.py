@@ -1,7 +1,7 @@
 """The watcher's end of the job stream: offer a job, and learn whether it is queued.
 
-An offer doesn't wait for its outcome, which is told later in a call: a task for each offer would cost more than the job. An outcome may never
-come (a server that crashed says nothing), so the watcher keeps deadlines.
+An offer doesn't wait for its outcome, which is told later in a call: a task for each offer would cost more than the
+job. An outcome may never come (a server that crashed says nothing), so the watcher keeps deadlines.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Requests whose replies may be larger than a message: the asker pulls a large reply part by part.
 
-The answer to the request is then a ticket: it says where to ask for the parts, and how many there are. If all parts were sent at once, a large
-observation would crowd everything else out of both sides' buffers.
+The answer to the request is then a ticket: it says where to ask for the parts, and how many there are. If all parts
+were sent at once, a large observation would crowd everything else out of both sides' buffers.
 """
 
 import asyncio
@@ -40,7 +40,10 @@ async def replying(connection: Connection, subject: str, handler: Callable[[byte
 
 
 async def ask(connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
-    """What `read` makes of the whole reply to `request`. Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read."""
+    """What `read` makes of the whole reply to `request`.
+
+    Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
+    """
     answer = await connection.request(subject, request, timeout_seconds=ANSWER_SECONDS)
     wire = await _whole(connection, answer) if answer.startswith(_MARK) else answer
     try:

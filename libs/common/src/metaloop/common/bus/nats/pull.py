@@ -1,8 +1,8 @@
 """The workers' end of the job stream: pull as many jobs as there is room for, finish them or give them back.
 
-A pull asks the server for up to N jobs within two seconds. A few **lanes** carry one pull each: room that becomes free during one pull is filled
-by another at once. All lanes together never expect more jobs than there is room for. So a delivered job can run, and no job lies in one
-worker's memory while another worker is idle.
+A pull asks the server for up to N jobs within two seconds. A few **lanes** carry one pull each: room that becomes free
+during one pull is filled by another at once. All lanes together never expect more jobs than there is room for. So a
+delivered job can run, and no job lies in one worker's memory while another worker is idle.
 """
 
 import asyncio
@@ -41,7 +41,10 @@ class NatsDelivery:
     ack_subject: str
 
     async def finish(self, *, lease: str) -> None:
-        """Acknowledge the message. The reply subject has the server's confirmation go to the watcher: that is the receipt."""
+        """Acknowledge the message.
+
+        The reply subject has the server's confirmation go to the watcher: that is the receipt.
+        """
         receipt = receipt_subject(self.job.shard, lease) if lease else ""
         await self.connection.publish(self.ack_subject, b"+ACK", reply=receipt)
 

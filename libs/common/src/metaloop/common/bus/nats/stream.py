@@ -1,7 +1,7 @@
 """The job stream and its consumer: how they are configured, made, and made again when somebody deleted them.
 
-With one message per subject and `discard new`, the stream refuses a second job of a queued key. A consumer with explicit acknowledgement
-delivers a message again when its worker said nothing of it for `ack_wait`.
+With one message per subject and `discard new`, the stream refuses a second job of a queued key. A consumer with
+explicit acknowledgement delivers a message again when its worker said nothing of it for `ack_wait`.
 """
 
 import asyncio
@@ -71,7 +71,10 @@ class JobStream:
                     return
 
     async def clear(self, shard: str) -> None:
-        """Remove all jobs of a shard from the stream, also those in hand. Raises Unavailable where NATS can't do it now."""
+        """Remove all jobs of a shard from the stream, also those in hand.
+
+        Raises Unavailable where NATS can't do it now.
+        """
         error = await self._api(f"STREAM.PURGE.{STREAM}", {"filter": jobs_of(shard)})
         if error:
             raise Unavailable(f"job stream: JetStream said error {error}")

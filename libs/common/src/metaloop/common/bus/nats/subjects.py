@@ -2,11 +2,11 @@
 
 metaloop.job.<shard>.…           the job stream: one message for each key
 metaloop.claim.<shard>           worker → watcher, a request: may I have this key, and what does its world look like?
-metaloop.related.<shard>         worker → watcher, a request: subscribe this parent to these queries; which objects do they select?
+metaloop.related.<shard>         worker → watcher, a request: what do these queries of this parent select, now and later?
 metaloop.renew.<shard>           worker → watcher, a request: I still hold these leases
 metaloop.outcome.<shard>         worker → watcher: the report of a finished sync
 metaloop.done.<shard>.<lease>    server → watcher: the job that was finished under this lease is out of the stream
-metaloop.held.<shard>            watcher → all workers, when its term begins: who holds what? Each answers with a `Renewal`
+metaloop.held.<shard>            watcher → all workers: who holds what? Each answers with a `Renewal`
 metaloop.resigned.<shard>        watcher → its standbys: the Lease of the shard is free
 metaloop.tenure.<controller>     watcher → watcher, a request: do you own this controller? Only its owner answers
 """
@@ -27,14 +27,17 @@ _PLAIN = re.compile(r"[A-Za-z0-9~:@+-][A-Za-z0-9_~:@+-]*")
 
 
 def subject_token(text: str) -> str:
-    """`text` as one token of a subject: dots, spaces, wildcards and control characters escaped as %XX; empty text is `_`."""
+    """`text` as one token of a subject.
+
+    Dots, spaces, wildcards and control characters are escaped as %XX; empty text is `_`.
+    """
     if _PLAIN.fullmatch(text):
         return text
     return quote(text, safe=":@+-").replace(".", "%2E") if text else "_"
 
 
 def job_subject(key: JobKey, shard: str) -> str:
-    """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`, and `.<part>` for a part of a parent's work.
+    """`metaloop.job.<shard>.<kind>.<controller>.<resource>.<namespace>.<name>`, and `.<part>` where the key has one.
 
     The stream holds one message per subject: so it refuses a second job of a key.
     """

@@ -66,7 +66,10 @@ class NatsWatcherLink:
         await self._offers.offer(job)
 
     async def held_leases(self, *, wait_seconds: float) -> list[Renewal]:
-        """What workers say that they hold, as far as they answer in time. Raises Unavailable where nobody can be asked."""
+        """What workers say that they hold, as far as they answer in time.
+
+        Raises Unavailable where nobody can be asked.
+        """
         answers: list[Renewal] = []
         inbox = self._connection.new_inbox()
 
@@ -97,7 +100,7 @@ class NatsWatcherLink:
 
     @asynccontextmanager
     async def owning(self, controller: ControllerId, *, leads: Leads) -> AsyncIterator[None]:
-        """Answer watchers that ask for the owner of a controller, for the length of the block and while this one `leads`."""
+        """Answer watchers that ask for a controller's owner, for the length of the block and while this one `leads`."""
 
         async def answer(message: Message) -> None:
             if message.reply and leads():
