@@ -152,3 +152,10 @@ async def test_a_connection_that_closed_for_good_ends_who_depends_on_it(broker: 
 async def test_any_server_of_several_will_do(broker: Broker):
     async with connected(f"nats://127.0.0.1:1, {broker.url}", name="test") as connection:
         await connection.check()
+
+
+@pytest.mark.parametrize("url", ["", "nats://[::1", "nats://a:b:c:d"])
+async def test_a_url_that_cannot_be_read_is_told_as_ours(url: str):
+    with pytest.raises(Unavailable, match="connect to NATS"):
+        async with connected(url, name="test"):
+            pass

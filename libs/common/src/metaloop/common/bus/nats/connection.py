@@ -216,33 +216,14 @@ class Connection:
 
 @asynccontextmanager
 async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
-    """A connection for the length of the block, listed as `name` by the server.
+    """A connection for the length of the block, listed as `name` by the server; waits until the first connection is made.
 
-    Waits until the first connection is made.
-
-    `url` may name several servers of a cluster, separated by commas.
+    `url` may name several servers of a cluster, separated by commas. Raises Unavailable where it can't be read, and from
+    within the block when the connection closed for good.
     """
     client = Client()
     connection = Connection(client)
-
-    async def disconnected() -> None:
-        if not client.is_closed:
-            log.warning("bus.disconnected")
-
-    await client.connect(
-        [server.strip() for server in url.split(",")],
-        name=name,
-        error_cb=connection.erred,
-        disconnected_cb=disconnected,
-        reconnected_cb=connection.reconnected,
-        closed_cb=connection.closed,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
-        ping_interval=_PING_INTERVAL_SECONDS,
-        max_outstanding_pings=2,
-        pending_size=_OUTBOX_BYTES,
-        skip_subject_validation=True,  # ours are escaped where they are made
-    )
+    await _connect(client, connection, servers=[server.strip() for server in url.split(",")], name=name)
     try:
         await connection.start()
         async with asyncio.TaskGroup() as tasks:
@@ -253,6 +234,30 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
                 watch.cancel()
     finally:
         await client.close()
+
+
+async def _connect(client: Client, connection: Connection, *, servers: list[str], name: str) -> None:
+    async def disconnected() -> None:
+        if not client.is_closed:
+            log.warning("bus.disconnected")
+
+    try:
+        await client.connect(
+            servers,
+            name=name,
+            error_cb=connection.erred,
+            disconnected_cb=disconnected,
+            reconnected_cb=connection.reconnected,
+            closed_cb=connection.closed,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
+            ping_interval=_PING_INTERVAL_SECONDS,
+            max_outstanding_pings=2,
+            pending_size=_OUTBOX_BYTES,
+            skip_subject_validation=True,  # ours are escaped where they are made
+        )
+    except NatsError as error:
+        raise Unavailable(f"connect to NATS: {error}") from error
 
 
 def _give_up(answer: "asyncio.Future[Message]", subject: str) -> None:
