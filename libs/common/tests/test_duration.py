@@ -1,4 +1,4 @@
-"""Durations as Go writes them."""
+"""Durations in Go's syntax."""
 
 import pytest
 
@@ -20,10 +20,10 @@ from metaloop.common.duration import seconds_of
         ("0", 0.0),
     ],
 )
-def test_a_duration_stands_for_its_seconds(text: str, seconds: float) -> None:
+def test_duration_is_converted_to_seconds(text: str, seconds: float) -> None:
     assert seconds_of(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "10", "s", "10 s", "1d", "s10", "1..5s", "--1s", "1s-2s"])
-def test_another_text_is_no_duration(text: str) -> None:
+def test_other_text_is_not_a_duration(text: str) -> None:
     assert seconds_of(text) is None

@@ -1,4 +1,4 @@
-"""What the kernel is told of a connection."""
+"""The keep-alive options of a connection."""
 
 import socket
 
@@ -10,7 +10,7 @@ _KEEP_ALIVE = KeepAlive(idle_seconds=15, interval_seconds=5, probes=3, unacknowl
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has it")
-def test_a_peer_that_takes_nothing_any_more_is_given_up_in_time():
+def test_unacknowledged_data_ends_the_connection_in_time():
     with socket.socket() as connection:
         enable_keep_alive(connection, _KEEP_ALIVE)
 

@@ -25,14 +25,14 @@ async def answer(probes: Probes, path: str) -> httpx.Response:
         return await client.get(path)
 
 
-async def test_a_service_without_checks_is_well():
+async def test_service_without_checks_is_healthy():
     response = await answer(Probes(), "/healthz")
 
     assert response.status_code == 200
     assert response.json() == {"checks": [], "failing": {}}
 
 
-async def test_what_fails_is_named_and_says_why():
+async def test_failing_check_is_named_with_its_reason():
     probes = Probes()
     probes.ready("cluster", fine)
     probes.ready("bus", away)
@@ -47,7 +47,7 @@ async def test_what_fails_is_named_and_says_why():
     }
 
 
-async def test_being_alive_does_not_take_being_ready():
+async def test_service_that_is_not_ready_is_still_alive():
     probes = Probes()
     probes.ready("bus", away)
     probes.alive("loop", fine)
@@ -55,7 +55,7 @@ async def test_being_alive_does_not_take_being_ready():
     assert (await answer(probes, "/healthz")).status_code == 200
 
 
-async def test_a_check_that_is_named_again_replaces_the_former():
+async def test_check_replaces_another_of_the_same_name():
     probes = Probes()
     probes.alive("bus", away)
     probes.alive("bus", fine)
@@ -63,7 +63,7 @@ async def test_a_check_that_is_named_again_replaces_the_former():
     assert (await answer(probes, "/healthz")).status_code == 200
 
 
-async def test_a_fault_in_a_check_is_not_taken_for_a_state_of_the_service():
+async def test_unexpected_exception_of_a_check_is_not_reported_as_unhealthy():
     async def faulty() -> None:
         raise KeyError("x")
 
@@ -74,7 +74,7 @@ async def test_a_fault_in_a_check_is_not_taken_for_a_state_of_the_service():
         await answer(probes, "/healthz")
 
 
-async def test_metrics_are_in_the_form_that_prometheus_reads():
+async def test_metrics_are_in_prometheus_text_format():
     response = await answer(Probes(), "/metrics")
 
     assert response.headers["content-type"].startswith("text/plain")

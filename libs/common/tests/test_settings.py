@@ -8,14 +8,14 @@ class Settings(NatsSettings, KubeSettings, ServiceSettings):
     port: int = Field(default=8081, description="As a service has it.")
 
 
-def test_a_service_starts_without_any_variable():
+def test_every_setting_has_a_default():
     settings = load_settings(Settings)
 
     assert (settings.log_level, settings.nats_url, settings.ack_wait_seconds) == ("info", "nats://127.0.0.1:4222", 5.0)
     assert settings.listener == Listener(host="127.0.0.1", port=8081)
 
 
-def test_a_variable_is_the_name_of_its_field_with_our_prefix(monkeypatch: pytest.MonkeyPatch):
+def test_variable_is_the_prefix_and_the_name_of_the_field(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("METALOOP_NATS_URL", "nats://bus:4222")
     monkeypatch.setenv("METALOOP_PORT", "1234")
 
@@ -24,9 +24,7 @@ def test_a_variable_is_the_name_of_its_field_with_our_prefix(monkeypatch: pytest
     assert (settings.nats_url, settings.port) == ("nats://bus:4222", 1234)
 
 
-def test_settings_that_make_no_sense_end_the_process_and_name_the_variables(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_invalid_settings_end_the_process_and_name_the_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("METALOOP_PORT", "http")
     monkeypatch.setenv("METALOOP_LOG_FORMAT", "hunter2")
 
@@ -39,7 +37,7 @@ def test_settings_that_make_no_sense_end_the_process_and_name_the_variables(
     assert "hunter2" not in complaint
 
 
-def test_an_option_counts_for_more_than_its_variable(monkeypatch: pytest.MonkeyPatch):
+def test_option_takes_precedence_over_its_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("METALOOP_NATS_URL", "nats://bus:4222")
     monkeypatch.setenv("METALOOP_PORT", "1234")
 
@@ -48,7 +46,7 @@ def test_an_option_counts_for_more_than_its_variable(monkeypatch: pytest.MonkeyP
     assert (settings.nats_url, settings.port) == ("nats://bus:4222", 4321)
 
 
-def test_an_argument_that_is_no_option_ends_the_process(capsys: pytest.CaptureFixture[str]):
+def test_unknown_argument_ends_the_process(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as raised:
         load_settings(Settings, ["--prot", "1234"])
 
@@ -56,7 +54,7 @@ def test_an_argument_that_is_no_option_ends_the_process(capsys: pytest.CaptureFi
     assert "unrecognized arguments: --prot 1234" in capsys.readouterr().err
 
 
-def test_help_tells_all_options_and_ends_well(capsys: pytest.CaptureFixture[str]):
+def test_help_lists_all_options_and_exits_with_0(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as raised:
         load_settings(Settings, ["--help"])
 

@@ -1,4 +1,4 @@
-"""What travels between services comes out as it went in."""
+"""Wire forms between services are lossless."""
 
 import pytest
 from hypothesis import given

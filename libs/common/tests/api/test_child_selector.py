@@ -1,4 +1,4 @@
-"""Which labels the children of a composite's parent have."""
+"""The selector of the children of a CompositeController's parent."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_generated_selector_overrides_the_parents_own():
     "selector",
     [None, {}, {"matchLabels": {}}, {"matchLabels": None, "matchExpressions": []}, "app=mine", {"matchLabels": {"app": 1}}, {"matchExpressions": [{}]}],
 )  # fmt: skip
-def test_selector_that_selects_everything_or_makes_no_sense_is_refused(selector: JsonValue):
+def test_empty_or_malformed_selector_is_refused(selector: JsonValue):
     with pytest.raises(InvalidParent) as caught:
         child_selector(composite(generate_selector=False), parent(selector))
 

@@ -1,4 +1,4 @@
-"""CompositeController specs: what they come to, and which field is named when they can't be served."""
+"""CompositeController specs: their values, and the field that an error names."""
 
 import copy
 
@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_api():
         ({"webhook": {"url": "http://h"}}, False),
     ],
 )
-def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, strict: bool):
+def test_explicit_mode_overrides_the_versions_default(hook: JsonObject, strict: bool):
     sync = parse_composite(with_field("hooks.sync", hook)).hooks.sync
 
     assert sync is not None
@@ -79,7 +79,7 @@ def test_an_explicit_mode_wins_over_the_versions_default(hook: JsonObject, stric
         ("generateSelector", "yes", "spec.generateSelector"),
     ],
 )
-def test_what_cannot_be_served_is_named_by_its_path(path: str, value: JsonValue, field: str | None):
+def test_invalid_field_is_named_by_its_path(path: str, value: JsonValue, field: str | None):
     with pytest.raises(InvalidSpec) as caught:
         parse_composite(with_field(path, value))
 
@@ -87,12 +87,12 @@ def test_what_cannot_be_served_is_named_by_its_path(path: str, value: JsonValue,
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(None, None), (0, None), (-5, None), (0.2, 1.0), (7200, 7200.0)])
-def test_a_resync_period_is_at_least_one_second_and_of_any_length(seconds: float | None, expected: float | None):
+def test_resync_period_is_at_least_one_second(seconds: float | None, expected: float | None):
     assert parse_composite(with_field("resyncPeriodSeconds", seconds)).resync_period_seconds == expected
 
 
 def test_one_resource_in_two_versions_is_listed_twice():
-    """They are the same objects: what is desired in one version would be deleted in the other."""
+    """They are the same objects: a child that is desired in one version would be deleted in the other."""
     rules: JsonValue = [{"apiVersion": f"autoscaling/{version}", "resource": "horizontalpodautoscalers"} for version in ("v1", "v2")]
 
     with pytest.raises(InvalidSpec, match=r"childResources\[1\].*listed twice"):

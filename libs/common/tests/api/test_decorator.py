@@ -1,4 +1,4 @@
-"""DecoratorController: what is read of one, and how it names what is wrong."""
+"""DecoratorController specs: their values, and the field that an error names."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def decorator(**spec: object) -> JsonObject:
     return {"metadata": {"name": "tags", "uid": "u"}, "spec": {"resources": [PODS], "hooks": HOOKS, **spec}}  # type: ignore[dict-item]
 
 
-def test_a_target_is_selected_by_labels_and_annotations_together():
+def test_parent_is_selected_by_labels_and_annotations_together():
     rule = {**PODS, "labelSelector": {"matchLabels": {"app": "a"}}, "annotationSelector": {"matchAnnotations": {"tag": "yes"}}}
 
     [target] = parse_decorator(decorator(resources=[rule])).parents
@@ -26,7 +26,7 @@ def test_a_target_is_selected_by_labels_and_annotations_together():
     assert not target.selects(labels={}, annotations={"tag": "yes"})
 
 
-def test_a_target_without_selectors_is_everything():
+def test_rule_without_selectors_selects_everything():
     [target] = parse_decorator(decorator()).parents
 
     assert target.selects(labels={}, annotations={})
@@ -41,11 +41,11 @@ def test_annotation_expressions_are_read():
     assert not target.selects(labels={}, annotations={})
 
 
-def test_it_names_its_finalizer_as_metacontroller_does():
+def test_finalizer_has_metacontrollers_name():
     assert parse_decorator(decorator()).finalizer == "metacontroller.io/decoratorcontroller-tags"
 
 
-def test_a_rule_is_found_whatever_the_version():
+def test_parent_rule_is_found_in_any_version():
     controller = parse_decorator(decorator(resources=[{"apiVersion": "apps/v1", "resource": "deployments"}]))
 
     assert controller.parent_rule(ResourceId("apps/v1beta1", "deployments")) is controller.parents[0]
@@ -65,22 +65,22 @@ def test_a_rule_is_found_whatever_the_version():
         ({"hooks": {}}, "spec.hooks"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_path(spec: dict[str, object], field: str):
+def test_invalid_field_is_named_by_its_path(spec: dict[str, object], field: str):
     with pytest.raises(InvalidSpec) as caught:
         parse_decorator(decorator(**spec))
 
     assert field in caught.value.field
 
 
-def test_two_versions_of_one_resource_are_one_target():
+def test_two_versions_of_one_resource_are_listed_twice():
     rules = [{"apiVersion": "apps/v1", "resource": "deployments"}, {"apiVersion": "apps/v1beta1", "resource": "deployments"}]
 
     with pytest.raises(InvalidSpec, match="listed twice"):
         parse_decorator(decorator(resources=rules))
 
 
-def test_a_name_too_long_for_a_finalizer_is_named_where_one_is_needed():
-    """It would be refused of every object that is to be decorated."""
+def test_name_too_long_for_a_finalizer_is_refused_with_a_finalize_hook():
+    """The API server would refuse the finalizer on every parent."""
     hooks: JsonObject = {**HOOKS, "finalize": {"webhook": {"url": "http://hook.example/finalize"}}}
     longest, longer = ({"metadata": {"name": "n" * length}, "spec": decorator(hooks=hooks)["spec"]} for length in (43, 44))
 

@@ -31,7 +31,7 @@ from metaloop.common.hooks.call import (
         Rejected(fault=UnknownFault("Invented"), message="what a newer gateway says"),
     ],
 )
-def test_a_verdict_survives_the_wire(verdict: Verdict):
+def test_verdict_survives_the_wire(verdict: Verdict):
     assert verdict_from_wire(*verdict_to_wire(verdict)) == verdict
 
 
@@ -47,13 +47,13 @@ def test_a_verdict_survives_the_wire(verdict: Verdict):
         ("throttled", b'{"fault":"","message":"","afterSeconds":"x"}'),
     ],
 )
-def test_an_answer_without_verdict_is_somebody_elses(name: str, body: bytes):
+def test_answer_without_a_verdict_is_unavailable(name: str, body: bytes):
     with pytest.raises(Unavailable, match="without a verdict"):
         verdict_from_wire(name, body)
 
 
 @given(st.text())
-def test_a_target_is_an_ascii_header_that_says_the_same(text: str):
+def test_target_header_is_ascii_and_lossless(text: str):
     header = target_header({"webhook": {"url": text}})
 
     assert header.isascii()

@@ -1,4 +1,4 @@
-"""A peer against real servers on loopback, well-behaved and not."""
+"""The HTTP client against real servers on loopback, some of which misbehave."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ CLOSES = Last()
 
 
 class Server:
-    """Answers each request with the next of its script."""
+    """Answers each request with the next entry of its script."""
 
     def __init__(self, *script: bytes) -> None:
         self.script = list(script)
@@ -53,7 +53,7 @@ class Server:
         self.ended.set()
 
     async def finish(self) -> None:
-        """Return when all connections have ended, which their clients see to."""
+        """Return when the clients have closed all connections."""
         await asyncio.wait_for(asyncio.gather(*self._serving), 5)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -83,13 +83,13 @@ async def serving(*script: bytes, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 
 async def asked(*script: bytes, method: str = "GET") -> bytes:
-    """What comes of one request to a server with this script."""
+    """The outcome of one request to a server with this script."""
     async with serving(*script) as server:
         with closing(Peer(server.url)) as peer:
             return (await peer.ask(method, "/", b"")).body
 
 
-async def test_a_request_is_sent_with_its_headers_and_its_body():
+async def test_request_is_sent_with_its_headers_and_body():
     async with serving(OK) as server:
         with closing(Peer(f"{server.url}/api")) as peer:
             answer = await peer.ask("PUT", "/x?y=z", header_lines({"Accept": "any"}), b"{}")
@@ -108,19 +108,19 @@ async def test_a_request_is_sent_with_its_headers_and_its_body():
     ],
     ids=["chunked", "announced", "HTTP/1.0"],
 )
-async def test_an_answer_may_come_in_all_the_ways_of_http(answer: bytes):
+async def test_answers_in_every_http_framing_are_read(answer: bytes):
     assert await asked(answer) == b"hi"
 
 
-async def test_an_answer_without_a_length_lasts_until_the_connection_ends():
+async def test_answer_without_a_length_ends_with_the_connection():
     assert await asked(Last(b"HTTP/1.1 200 OK\r\n\r\nhi")) == b"hi"
 
 
-async def test_an_answer_without_a_body_is_whole_with_its_headers():
+async def test_answer_without_a_body_is_complete_with_its_headers():
     assert await asked(b"HTTP/1.1 204 No Content\r\n\r\n") == b""
 
 
-async def test_a_connection_is_kept_for_the_next_request():
+async def test_connection_is_kept_for_the_next_request():
     async with serving(OK, OK, OK) as server:
         with closing(Peer(server.url)) as peer:
             for _ in range(3):
@@ -129,7 +129,7 @@ async def test_a_connection_is_kept_for_the_next_request():
     assert (server.connections, len(server.requests)) == (1, 3)
 
 
-async def test_requests_at_once_have_a_connection_each():
+async def test_concurrent_requests_use_separate_connections():
     async with serving(*[OK] * 5) as server:
         with closing(Peer(server.url)) as peer:
             await asyncio.gather(*(peer.ask("GET", "/", b"") for _ in range(3)))
@@ -141,7 +141,7 @@ async def test_requests_at_once_have_a_connection_each():
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi", b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"]
 )
-async def test_a_connection_whose_server_wants_no_more_is_not_used_again(answer: bytes):
+async def test_connection_that_the_server_wants_closed_is_not_reused(answer: bytes):
     async with serving(answer, OK) as server:
         with closing(Peer(server.url)) as peer:
             await peer.ask("GET", "/", b"")
@@ -150,7 +150,7 @@ async def test_a_connection_whose_server_wants_no_more_is_not_used_again(answer:
     assert server.connections == 2
 
 
-async def test_a_connection_that_was_idle_for_long_is_not_used_again():
+async def test_connection_that_was_idle_too_long_is_not_reused():
     async with serving(OK, OK) as server:
         with closing(Peer(server.url, idle_seconds=0)) as peer:
             await peer.ask("GET", "/", b"")
@@ -159,7 +159,7 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again():
     assert server.connections == 2
 
 
-async def test_a_kept_connection_that_turns_out_to_be_closed_is_replaced_for_what_may_be_sent_twice():
+async def test_idempotent_request_is_sent_again_after_a_stale_connection():
     async with serving(OK, CLOSES, OK) as server:
         with closing(Peer(server.url)) as peer:
             await peer.ask("GET", "/", b"")
@@ -168,7 +168,7 @@ async def test_a_kept_connection_that_turns_out_to_be_closed_is_replaced_for_wha
     assert (answer.status, server.connections, len(server.requests)) == (200, 2, 3)
 
 
-async def test_what_may_not_be_sent_twice_is_not():
+async def test_other_requests_are_never_sent_again():
     async with serving(OK, CLOSES, OK) as server:
         with closing(Peer(server.url)) as peer:
             await peer.ask("POST", "/", b"", b"{}")
@@ -183,7 +183,7 @@ async def test_what_may_not_be_sent_twice_is_not():
     [b"", b"HTTP/1.1 200 OK\r\nConte", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", b"HTTP/1.1 100 Continue\r\n\r\n"],
     ids=["nothing", "half a header", "half a body", "only announced"],
 )
-async def test_a_server_that_breaks_off_is_not_asked_again(answer: bytes):
+async def test_request_is_not_sent_again_after_a_partial_answer(answer: bytes):
     async with serving(Last(answer), OK) as server:
         with closing(Peer(server.url)) as peer, pytest.raises(NoAnswer, match="closed before the end"):
             await peer.ask("GET", "/", b"")
@@ -194,13 +194,13 @@ async def test_a_server_that_breaks_off_is_not_asked_again(answer: bytes):
 @pytest.mark.parametrize(
     "garbage", [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"]
 )
-async def test_what_is_no_answer_is_told(garbage: bytes):
+async def test_bytes_that_are_not_http_are_reported(garbage: bytes):
     with pytest.raises(NoAnswer, match="not an answer in HTTP"):
         await asked(garbage, OK)
 
 
 @pytest.mark.parametrize("more", [OK, b"HTTP/1.1 200"], ids=["an answer", "the beginning of one"])
-async def test_nobody_gets_an_answer_that_nobody_asked_for(more: bytes):
+async def test_answer_that_no_request_asked_for_is_never_used(more: bytes):
     async with serving(OK + more.replace(b"hi", b"no"), OK) as server:
         with closing(Peer(server.url)) as peer:
             first, second = await peer.ask("GET", "/", b""), await peer.ask("GET", "/", b"")
@@ -208,7 +208,7 @@ async def test_nobody_gets_an_answer_that_nobody_asked_for(more: bytes):
     assert (first.body, second.body, server.connections) == (b"hi", b"hi", 2)
 
 
-async def test_who_gives_up_leaves_no_connection_behind():
+async def test_cancelled_request_closes_its_connection():
     async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh", OK) as server:
         with closing(Peer(server.url)) as peer:
             with pytest.raises(TimeoutError):
@@ -220,7 +220,7 @@ async def test_who_gives_up_leaves_no_connection_behind():
     assert (answer.body, server.connections) == (b"hi", 2)
 
 
-async def test_closing_ends_what_is_idle_at_once_and_the_others_with_their_answers():
+async def test_close_ends_idle_connections_now_and_others_after_their_answers():
     async with serving(OK, OK) as server:
         peer = Peer(server.url)
         asking = asyncio.create_task(peer.ask("GET", "/", b""))
@@ -230,7 +230,7 @@ async def test_closing_ends_what_is_idle_at_once_and_the_others_with_their_answe
         await asyncio.wait_for(server.ended.wait(), 5)
 
 
-async def test_a_connection_whose_server_answered_before_it_had_read_all_is_not_used_again():
+async def test_connection_is_not_reused_if_the_answer_preceded_the_requests_end():
     answered, ended = 0, asyncio.Event()
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -251,7 +251,7 @@ async def test_a_connection_whose_server_answered_before_it_had_read_all_is_not_
     assert answered == 2
 
 
-async def test_a_large_body_goes_out_whole():
+async def test_large_body_is_sent_completely():
     body = b"x" * 8_000_000
     async with serving(OK) as server:
         with closing(Peer(server.url)) as peer:
@@ -261,29 +261,29 @@ async def test_a_large_body_goes_out_whole():
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\0b"])
-def test_a_header_cannot_smuggle_another(value: str):
+def test_header_cannot_smuggle_another(value: str):
     with pytest.raises(ValueError, match="X-Name"):
         header_lines({"X-Name": value})
 
 
 @pytest.mark.parametrize("target", ["/x HTTP/1.1\r\nX: y", "x", "/a b", "/ä", ""])
-async def test_a_target_cannot_smuggle_a_request(target: str):
+async def test_target_cannot_smuggle_a_request(target: str):
     with pytest.raises(ValueError, match="not a request path"):
         await Peer("http://127.0.0.1:1").ask("GET", target, b"")
 
 
-async def test_a_server_that_is_not_there_is_named():
+async def test_unreachable_server_is_named():
     with pytest.raises(NoConnection, match=r"127\.0\.0\.1:1: "):
         await Peer("http://127.0.0.1:1").ask("GET", "/", b"")
 
 
-async def test_a_name_that_does_not_resolve_is_named():
+async def test_name_that_does_not_resolve_is_named():
     with pytest.raises(NoConnection, match=r"nowhere\.invalid"):
         await Peer("http://nowhere.invalid").ask("GET", "/", b"")
 
 
-async def test_an_address_where_nobody_answers_does_not_keep_us_from_the_next(monkeypatch: pytest.MonkeyPatch):
-    """As with two machines behind one name of which one is off, or a name with an IPv6 address on a network without."""
+async def test_next_address_is_tried_when_the_first_does_not_answer(monkeypatch: pytest.MonkeyPatch):
+    """For example, two machines share a name and one is off, or a name has an IPv6 address on a network without IPv6."""
     async with serving(OK) as server:
         port = int(server.url.rpartition(":")[2])
 
@@ -297,7 +297,7 @@ async def test_an_address_where_nobody_answers_does_not_keep_us_from_the_next(mo
 
 @contextmanager
 def silent_listener(host: str, port: int) -> Iterator[None]:
-    """Somebody who takes no connection any more: the queue is full, and what comes is dropped."""
+    """A listener that accepts no more connections: its backlog is full, and the kernel drops new ones."""
     with socket.socket() as listening, ExitStack() as filling:
         listening.bind((host, port))
         listening.listen(0)
@@ -308,7 +308,7 @@ def silent_listener(host: str, port: int) -> Iterator[None]:
         yield
 
 
-async def test_a_server_that_does_not_shake_hands_is_given_up():
+async def test_tls_handshake_has_a_timeout():
     over = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -338,7 +338,7 @@ def tls(tmp_path: Path) -> Callable[[str], Sides]:
     return contexts
 
 
-async def test_over_tls_the_servers_name_counts(tls: Callable[[str], Sides]):
+async def test_tls_verifies_the_servers_name(tls: Callable[[str], Sides]):
     theirs, ours = tls("cluster.example")
     async with serving(OK, OK, tls=theirs) as server:
         with closing(Peer(server.url, tls=ours, server_hostname="cluster.example")) as peer:

@@ -1,4 +1,4 @@
-"""A real control plane for the tests of this folder, and a namespace of its own for each of them."""
+"""A real control plane for the tests in this folder, and a namespace for each test."""
 
 import sys
 from collections.abc import AsyncIterator, Callable

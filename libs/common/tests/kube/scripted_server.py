@@ -1,4 +1,4 @@
-"""Servers and kubeconfigs for the tests beside this file."""
+"""Servers and kubeconfigs for the tests in this folder."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,13 +9,13 @@ from metaloop.common.json import dumps
 
 
 class ScriptedServer:
-    """A server on loopback that answers each connection's requests with the next bytes of its script, and then closes it."""
+    """A server on loopback that answers each connection with the next bytes of its script, and closes it."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
         self.url = ""
         self.holds_on = False
-        """Whether a connection is closed by its client only."""
+        """Whether connections stay open until the client closes them."""
         self.script: list[bytes] = []
         self.requests: list[bytes] = []
 

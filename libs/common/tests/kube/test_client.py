@@ -35,33 +35,33 @@ def items(page: JsonObject) -> list[JsonObject]:
     return [item for item in found if is_object(item)]
 
 
-async def test_what_was_created_can_be_read(kube: KubeClient, namespace: str):
+async def test_created_object_can_be_read(kube: KubeClient, namespace: str):
     created = await kube.create(CONFIG_MAPS, config_map(namespace, "a", key="value"))
 
     assert await kube.get(CONFIG_MAPS, namespace, "a") == created
     assert created["data"] == {"key": "value"}
 
 
-async def test_a_name_is_taken_only_once(kube: KubeClient, namespace: str):
+async def test_second_object_of_a_name_already_exists(kube: KubeClient, namespace: str):
     await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
 
     with pytest.raises(AlreadyExists):
         await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
 
 
-async def test_what_is_not_there_is_not_found(kube: KubeClient, namespace: str):
+async def test_missing_object_is_not_found(kube: KubeClient, namespace: str):
     with pytest.raises(NotFound) as raised:
         await kube.get(CONFIG_MAPS, namespace, "a")
 
     assert raised.value.status.code == 404
 
 
-async def test_an_object_against_the_rules_is_invalid(kube: KubeClient, namespace: str):
+async def test_object_that_violates_the_rules_is_invalid(kube: KubeClient, namespace: str):
     with pytest.raises(Invalid, match=r"metadata\.name"):
         await kube.create(CONFIG_MAPS, config_map(namespace, "No Name"))
 
 
-async def test_a_replacement_of_an_older_version_is_a_conflict(kube: KubeClient, namespace: str):
+async def test_replacing_an_outdated_version_is_a_conflict(kube: KubeClient, namespace: str):
     created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
     replaced = await kube.replace(CONFIG_MAPS, {**created, "data": {"x": "1"}})
 
@@ -70,7 +70,7 @@ async def test_a_replacement_of_an_older_version_is_a_conflict(kube: KubeClient,
         await kube.replace(CONFIG_MAPS, {**created, "data": {"x": "2"}})
 
 
-async def test_a_patch_changes_only_what_it_names(kube: KubeClient, namespace: str):
+async def test_patch_changes_only_its_fields(kube: KubeClient, namespace: str):
     await kube.create(CONFIG_MAPS, config_map(namespace, "a", kept="1", gone="2"))
 
     patched = await kube.patch(CONFIG_MAPS, namespace, "a", dumps({"data": {"gone": None, "new": "3"}}), MERGE_PATCH)
@@ -78,7 +78,7 @@ async def test_a_patch_changes_only_what_it_names(kube: KubeClient, namespace: s
     assert patched["data"] == {"kept": "1", "new": "3"}
 
 
-async def test_a_patch_of_an_older_version_is_a_conflict(kube: KubeClient, namespace: str):
+async def test_patching_an_outdated_version_is_a_conflict(kube: KubeClient, namespace: str):
     created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
     change = dumps({"metadata": {"resourceVersion": resource_version(created)}, "data": {"x": "1"}})
     await kube.patch(CONFIG_MAPS, namespace, "a", change, MERGE_PATCH)
@@ -87,14 +87,14 @@ async def test_a_patch_of_an_older_version_is_a_conflict(kube: KubeClient, names
         await kube.patch(CONFIG_MAPS, namespace, "a", change.replace(b'"1"', b'"2"'), MERGE_PATCH)
 
 
-async def test_a_patch_of_another_object_under_the_same_name_is_invalid(kube: KubeClient, namespace: str):
+async def test_patching_another_object_of_the_same_name_is_invalid(kube: KubeClient, namespace: str):
     await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
 
     with pytest.raises(Invalid, match="uid"):
         await kube.patch(CONFIG_MAPS, namespace, "a", dumps({"metadata": {"uid": "another"}, "data": {"x": "1"}}), MERGE_PATCH)
 
 
-async def test_a_field_of_another_manager_is_a_conflict_unless_forced(kube: KubeClient, namespace: str):
+async def test_applying_another_managers_field_is_a_conflict_unless_forced(kube: KubeClient, namespace: str):
     async def apply(value: str, **params: str) -> JsonObject:
         return await kube.patch(CONFIG_MAPS, namespace, "a", dumps(config_map(namespace, "a", key=value)), APPLY_PATCH, params)
 
@@ -105,7 +105,7 @@ async def test_a_field_of_another_manager_is_a_conflict_unless_forced(kube: Kube
     assert (await apply("yours", fieldManager="you", force="true"))["data"] == {"key": "yours"}
 
 
-async def test_a_status_is_replaced_and_patched_on_its_own(kube: KubeClient, namespace: str):
+async def test_status_is_replaced_and_patched_separately(kube: KubeClient, namespace: str):
     labels: JsonObject = {"app": "a"}
     pod: JsonObject = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     created = await kube.create(
@@ -119,7 +119,7 @@ async def test_a_status_is_replaced_and_patched_on_its_own(kube: KubeClient, nam
     assert patched["spec"] == created["spec"]
 
 
-async def test_only_the_object_that_was_meant_is_deleted(kube: KubeClient, namespace: str):
+async def test_only_the_object_with_the_given_uid_is_deleted(kube: KubeClient, namespace: str):
     created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
 
     with pytest.raises(Conflict):
@@ -132,7 +132,7 @@ async def test_only_the_object_that_was_meant_is_deleted(kube: KubeClient, names
         await kube.get(CONFIG_MAPS, namespace, "a")
 
 
-async def test_a_deleted_object_with_a_finalizer_stays_and_is_the_answer(kube: KubeClient, namespace: str):
+async def test_deleted_object_with_a_finalizer_is_returned(kube: KubeClient, namespace: str):
     obj = config_map(namespace, "a")
     metadata(obj)["finalizers"] = ["example.com/keep"]
     created = await kube.create(CONFIG_MAPS, obj)
@@ -142,7 +142,7 @@ async def test_a_deleted_object_with_a_finalizer_stays_and_is_the_answer(kube: K
     assert is_deleting(answer)
 
 
-async def test_pages_of_a_list_follow_each_other(kube: KubeClient, namespace: str):
+async def test_list_is_read_page_by_page(kube: KubeClient, namespace: str):
     for letter in "abc":
         await kube.create(CONFIG_MAPS, config_map(namespace, letter))
 
@@ -153,7 +153,7 @@ async def test_pages_of_a_list_follow_each_other(kube: KubeClient, namespace: st
     assert [name(item) for page in (first, second) for item in items(page)] == ["a", "b", "c"]
 
 
-async def test_a_name_with_colons_is_addressed_as_it_is(kube: KubeClient, namespace: str):
+async def test_name_with_colons_is_not_escaped(kube: KubeClient, namespace: str):
     await kube.create(ROLES, {"metadata": {"namespace": namespace, "name": "system:a role"}, "rules": []})
 
     found = await kube.get(ROLES, namespace, "system:a role")
@@ -164,7 +164,7 @@ async def test_a_name_with_colons_is_addressed_as_it_is(kube: KubeClient, namesp
 @pytest.mark.parametrize(
     "crooked", ["", ".", "..", "a/status", "../configmaps/a", "a?dryRun=All", "a#", "%2e%2e/configmaps/a", "a%2f", "b/../a"]
 )
-async def test_no_name_reaches_another_object(kube: KubeClient, namespace: str, crooked: str):
+async def test_name_cannot_address_another_object(kube: KubeClient, namespace: str, crooked: str):
     created = await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
 
     with pytest.raises(Refused):
@@ -174,19 +174,19 @@ async def test_no_name_reaches_another_object(kube: KubeClient, namespace: str, 
 
 
 @pytest.mark.parametrize("crooked", [".", "..", "../..", "a/configmaps", "a?dryRun=All", "%2e%2e"])
-async def test_no_namespace_reaches_beyond_itself(kube: KubeClient, crooked: str):
+async def test_namespace_cannot_address_another_path(kube: KubeClient, crooked: str):
     with pytest.raises(Refused):
         await kube.create(CONFIG_MAPS, config_map(crooked, "a"))
 
 
-async def test_a_namespaced_object_without_namespace_is_never_sent(kube: KubeClient):
+async def test_namespaced_object_without_namespace_is_never_sent(kube: KubeClient):
     with pytest.raises(Invalid, match="needs a namespace"):
         await kube.create(CONFIG_MAPS, {"metadata": {"name": "a"}})
     with pytest.raises(Invalid, match="needs a namespace"):
         await kube.get(CONFIG_MAPS, "", "a")
 
 
-async def test_a_namespace_that_is_going_takes_nothing_new(kube: KubeClient, namespace: str):
+async def test_creating_in_a_terminating_namespace_is_refused(kube: KubeClient, namespace: str):
     await kube.delete(NAMESPACES, "", namespace, uid=uid(await kube.get(NAMESPACES, "", namespace)))
 
     with pytest.raises((Forbidden, NotFound)):
@@ -202,7 +202,7 @@ async def test_many_requests_share_the_connections(kube: KubeClient, namespace: 
     assert len(items(page)) >= 200
 
 
-async def test_a_watch_tells_what_happens_however_long_its_lines_are(kube: KubeClient, namespace: str):
+async def test_watch_yields_lines_of_any_length(kube: KubeClient, namespace: str):
     start = resource_version(await kube.list_page(CONFIG_MAPS, namespace))
     params = {"resourceVersion": start, "fieldSelector": "metadata.name=a"}
     async with aclosing(kube.watch_lines(CONFIG_MAPS.collection_path(namespace), params)) as lines:
@@ -217,14 +217,14 @@ async def test_a_watch_tells_what_happens_however_long_its_lines_are(kube: KubeC
     assert annotations(events[1].object) == {"a": "b"}
 
 
-async def test_a_watch_ends_when_the_api_server_ends_it(kube: KubeClient, namespace: str):
+async def test_watch_ends_when_the_api_server_ends_it(kube: KubeClient, namespace: str):
     async with aclosing(kube.watch_lines(CONFIG_MAPS.collection_path(namespace), {"timeoutSeconds": "1", "resourceVersion": "0"})) as lines:
         seen = [watch_event(line).type async for line in lines]
 
     assert set(seen) <= {"ADDED"}
 
 
-async def test_watches_do_not_take_the_connections_of_requests(plane: ControlPlane, namespace: str):
+async def test_watches_do_not_count_as_requests_in_flight(plane: ControlPlane, namespace: str):
     async with KubeClient.connect(str(plane.kubeconfig_path), connections=1) as kube:
         path, params = CONFIG_MAPS.collection_path(namespace), {"resourceVersion": "0", "allowWatchBookmarks": "true"}
         await kube.create(CONFIG_MAPS, config_map(namespace, "a"))
@@ -237,13 +237,13 @@ async def test_watches_do_not_take_the_connections_of_requests(plane: ControlPla
     assert name(found) == "a"
 
 
-async def test_a_watch_of_nothing_is_not_found(kube: KubeClient):
+async def test_watch_of_a_missing_resource_is_not_found(kube: KubeClient):
     with pytest.raises(NotFound):
         async with aclosing(kube.watch_lines("/apis/example.com/v1/things")) as lines:
             await anext(lines)
 
 
-async def test_nobody_home_is_unavailable(write_kubeconfig: Write):
+async def test_unreachable_api_server_is_unavailable(write_kubeconfig: Write):
     async with KubeClient.connect(write_kubeconfig({"server": "http://127.0.0.1:1"}, {})) as kube:
         with pytest.raises(MetaloopError, match="GET /version"):
             await kube.request("GET", "/version")

@@ -26,7 +26,7 @@ def test_first_occurrence_is_an_event_of_its_own():
     assert (told.message, told.count, told.first_seen, told.last_seen) == ("m", 1, NOON, NOON)
 
 
-def test_a_repeat_counts_on_the_same_event():
+def test_repetition_counts_on_the_same_event():
     correlator = Correlator()
     first = correlator.correlate(occurrence(), now=NOON)
     again = correlator.correlate(occurrence(), now=NOON + 60)
@@ -41,7 +41,7 @@ def test_a_repeat_counts_on_the_same_event():
     "other",
     [occurrence("other"), occurrence(reason="CreateError"), occurrence(subject=Subject("v1", "Pod", "default", "a", "uid-of-a-later-a"))],
 )
-def test_what_differs_is_another_event(other: Occurrence):
+def test_different_occurrence_is_another_event(other: Occurrence):
     correlator = Correlator()
     first = correlator.correlate(occurrence(), now=NOON)
     second = correlator.correlate(other, now=NOON + 1)
@@ -52,7 +52,7 @@ def test_what_differs_is_another_event(other: Occurrence):
     assert second.count == 1
 
 
-def test_after_ten_different_messages_one_event_stands_for_all_that_follow():
+def test_after_ten_different_messages_one_event_stands_for_the_rest():
     correlator = Correlator()
     told = [correlator.correlate(occurrence(f"m{index}"), now=NOON + index) for index in range(SIMILAR_MESSAGES + 3)]
 
@@ -69,7 +69,7 @@ def test_similar_messages_long_after_each_other_are_not_combined():
     assert [one.message for one in told if one] == [f"m{index}" for index in range(20)]
 
 
-def test_an_object_has_its_share_of_events_and_one_more_each_five_minutes():
+def test_object_gets_a_burst_of_events_and_one_more_each_five_minutes():
     correlator = Correlator()
 
     def tell(now: float) -> bool:
@@ -81,7 +81,7 @@ def test_an_object_has_its_share_of_events_and_one_more_each_five_minutes():
     assert not tell(NOON + REFILL_SECONDS)
 
 
-def test_what_was_not_told_counts_when_the_next_is():
+def test_unwritten_occurrences_count_in_the_next_event():
     correlator = Correlator()
     for _ in range(BURST + 5):
         correlator.correlate(occurrence(), now=NOON)
@@ -91,7 +91,7 @@ def test_what_was_not_told_counts_when_the_next_is():
     assert told.count == BURST + 6
 
 
-def test_one_objects_flood_takes_nothing_from_another():
+def test_rate_is_limited_per_object():
     correlator = Correlator()
     for _ in range(BURST + 1):
         correlator.correlate(occurrence(), now=NOON)
@@ -102,5 +102,5 @@ def test_one_objects_flood_takes_nothing_from_another():
 @pytest.mark.parametrize(
     ("object_name", "stem"), [("a.b-c", "a.b-c"), ("system:Admin", "system-admin"), ("x" * 253, "x" * 230), ("::", "object")]
 )
-def test_an_event_is_named_after_its_object_as_far_as_a_name_can_be(object_name: str, stem: str):
+def test_event_is_named_after_its_object(object_name: str, stem: str):
     assert event_name(object_name, 1.0) == f"{stem}.3b9aca00"

@@ -1,4 +1,4 @@
-"""Ways into a real cluster, as kubeconfigs describe them."""
+"""Credentials for a real cluster, from kubeconfigs."""
 
 import base64
 import sys
@@ -29,7 +29,7 @@ async def can_enter(kubeconfig: str) -> bool:
 
 
 @pytest.mark.e2e
-async def test_a_client_certificate_lets_us_in_from_files_and_from_data(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+async def test_client_certificate_is_accepted_from_files_and_from_data(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
     user = yaml.safe_load(plane.kubeconfig_path.read_text())["users"][0]["user"]
     for key, file in (("client-certificate", "me.crt"), ("client-key", "me.key")):
         (tmp_path / file).write_bytes(base64.b64decode(user[f"{key}-data"]))
@@ -39,18 +39,18 @@ async def test_a_client_certificate_lets_us_in_from_files_and_from_data(plane: C
 
 
 @pytest.mark.e2e
-async def test_a_token_lets_us_in(plane: ControlPlane, write_kubeconfig: Write):
+async def test_token_is_accepted(plane: ControlPlane, write_kubeconfig: Write):
     assert await can_enter(write_kubeconfig(cluster_of(plane), {"token": plane.admin_token}))
 
 
 @pytest.mark.e2e
-async def test_a_wrong_token_does_not(plane: ControlPlane, write_kubeconfig: Write):
+async def test_wrong_token_is_unauthorized(plane: ControlPlane, write_kubeconfig: Write):
     with pytest.raises(Unauthorized):
         await can_enter(write_kubeconfig(cluster_of(plane), {"token": "wrong"}))
 
 
 @pytest.mark.e2e
-async def test_a_token_file_that_changed_is_read_again(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+async def test_changed_token_file_is_read_again(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
     token = tmp_path / "token"
     token.write_text("over\n")
     async with KubeClient.connect(write_kubeconfig(cluster_of(plane), {"tokenFile": str(token)})) as kube:
@@ -62,21 +62,21 @@ async def test_a_token_file_that_changed_is_read_again(plane: ControlPlane, writ
 
 
 @pytest.mark.e2e
-async def test_an_authority_need_not_be_known_where_the_user_says_so(plane: ControlPlane, write_kubeconfig: Write):
+async def test_unknown_authority_is_accepted_with_insecure_skip_tls_verify(plane: ControlPlane, write_kubeconfig: Write):
     cluster = {"server": plane.server_url, "insecure-skip-tls-verify": True}
 
     assert await can_enter(write_kubeconfig(cluster, {"token": plane.admin_token}))
 
 
 @pytest.mark.e2e
-async def test_else_an_unknown_authority_is_not_trusted(plane: ControlPlane, write_kubeconfig: Write):
+async def test_unknown_authority_is_not_trusted_by_default(plane: ControlPlane, write_kubeconfig: Write):
     with pytest.raises(Unanswered, match=r"(?i)certificate"):
         await can_enter(write_kubeconfig({"server": plane.server_url}, {"token": plane.admin_token}))
 
 
 @pytest.mark.e2e
-async def test_what_the_user_trusts_needs_no_authority_above_it(plane: ControlPlane, write_kubeconfig: Write):
-    """Many clusters' authorities are intermediate ones, and their kubeconfigs hold nothing but these; here it is the certificate itself."""
+async def test_trusted_certificate_needs_no_root_authority(plane: ControlPlane, write_kubeconfig: Write):
+    """Many kubeconfigs contain only an intermediate authority. Here it is the serving certificate itself."""
     cluster: dict[str, object] = {"server": plane.server_url, "certificate-authority": str(plane.ca_path.with_name("serving.crt"))}
 
     assert await can_enter(write_kubeconfig(cluster, {"token": plane.admin_token}))
@@ -99,7 +99,7 @@ def plugin(folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.e2e
-async def test_a_plugin_runs_once_and_again_only_when_its_token_is_rejected(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+async def test_plugin_runs_again_only_when_its_token_is_rejected(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
     (tmp_path / "status").write_bytes(dumps({"token": plane.admin_token}))
     async with KubeClient.connect(write_kubeconfig(cluster_of(plane), plugin(tmp_path))) as kube:
         for _ in range(3):
@@ -115,7 +115,7 @@ async def test_a_plugin_runs_once_and_again_only_when_its_token_is_rejected(plan
 
 
 @pytest.mark.e2e
-async def test_a_plugin_may_give_a_certificate(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
+async def test_plugin_may_return_a_certificate(plane: ControlPlane, write_kubeconfig: Write, tmp_path: Path):
     user = yaml.safe_load(plane.kubeconfig_path.read_text())["users"][0]["user"]
     pem = {key: base64.b64decode(user[f"{key}-data"]).decode() for key in ("client-certificate", "client-key")}
     status = {"clientCertificateData": pem["client-certificate"], "clientKeyData": pem["client-key"]}
@@ -124,13 +124,13 @@ async def test_a_plugin_may_give_a_certificate(plane: ControlPlane, write_kubeco
     assert await can_enter(write_kubeconfig(cluster_of(plane), plugin(tmp_path)))
 
 
-async def test_a_plugin_that_fails_is_told_at_once(write_kubeconfig: Write, tmp_path: Path):
+async def test_failing_plugin_is_reported_at_once(write_kubeconfig: Write, tmp_path: Path):
     with pytest.raises(InvalidKubeconfig, match="exec plugin"):
         await Credentials.read(write_kubeconfig({"server": "https://127.0.0.1:1"}, plugin(tmp_path)))
 
 
 @pytest.mark.e2e
-async def test_an_identity_stays_the_same_while_nothing_changes(plane: ControlPlane):
+async def test_identity_stays_the_same_while_nothing_changes(plane: ControlPlane):
     credentials = await Credentials.read(str(plane.kubeconfig_path))
     before = credentials.identity
 
@@ -140,8 +140,8 @@ async def test_an_identity_stays_the_same_while_nothing_changes(plane: ControlPl
     assert credentials.identity.tls is before.tls
 
 
-async def test_what_can_not_be_read_again_stays_until_it_is_rejected(write_kubeconfig: Write, tmp_path: Path):
-    """A file that is missing for a moment, or a plugin that fails once, is no reason not to ask."""
+async def test_unreadable_credentials_stay_until_they_are_rejected(write_kubeconfig: Write, tmp_path: Path):
+    """A file that is missing for a moment, or a plugin that fails once, must not stop requests."""
     token = tmp_path / "token"
     token.write_text("good for hours")
     credentials = await Credentials.read(write_kubeconfig({"server": "http://127.0.0.1:1"}, {"tokenFile": str(token)}))
@@ -158,13 +158,13 @@ async def test_what_can_not_be_read_again_stays_until_it_is_rejected(write_kubec
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:6443", "ftp://a", "https://", "https://a:99999", "https://a:0", "https://a..b", f"https://{'a' * 70}"]
 )
-async def test_a_server_that_is_no_url_is_told_as_such(write_kubeconfig: Write, url: str):
+async def test_server_that_is_not_a_url_is_refused(write_kubeconfig: Write, url: str):
     with pytest.raises(InvalidKubeconfig, match=r"server|Port"):
         await Credentials.read(write_kubeconfig({"server": url}, {}))
 
 
 @pytest.mark.parametrize("content", ["", "[]", "clusters: 1", "current-context: x", "{", "\0"])
-async def test_what_is_no_kubeconfig_is_told_as_such(tmp_path: Path, content: str):
+async def test_file_that_is_not_a_kubeconfig_is_refused(tmp_path: Path, content: str):
     path = tmp_path / "kubeconfig"
     path.write_text(content)
 
@@ -172,12 +172,12 @@ async def test_what_is_no_kubeconfig_is_told_as_such(tmp_path: Path, content: st
         await Credentials.read(str(path))
 
 
-async def test_a_kubeconfig_that_is_not_there_is_named():
+async def test_missing_kubeconfig_is_named():
     with pytest.raises(InvalidKubeconfig, match="/nowhere/kubeconfig"):
         await Credentials.read("/nowhere/kubeconfig")
 
 
-async def test_the_environment_names_the_kubeconfig_where_nobody_else_does(write_kubeconfig: Write, monkeypatch: pytest.MonkeyPatch):
+async def test_kubeconfig_of_the_environment_is_the_default(write_kubeconfig: Write, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBECONFIG", write_kubeconfig({"server": "http://cluster.example:8080/"}, {}))
 
     credentials = await Credentials.read()
@@ -185,7 +185,7 @@ async def test_the_environment_names_the_kubeconfig_where_nobody_else_does(write
     assert credentials.identity.server_url == "http://cluster.example:8080"
 
 
-def test_a_pods_account_is_read_from_its_files(tmp_path: Path):
+def test_service_account_is_read_from_its_files(tmp_path: Path):
     (tmp_path / "token").write_text("secret\n")
     (tmp_path / "ca.crt").write_text("PEM")
 
@@ -198,5 +198,5 @@ def test_a_pods_account_is_read_from_its_files(tmp_path: Path):
 @pytest.mark.parametrize(
     "user", [{"exec": {}}, {"auth-provider": {}}, {"username": "me", "password": "x"}, {"token": "a", "tokenFile": "b"}]
 )
-def test_a_kubeconfig_that_takes_more_than_reading_is_left_to_the_official_loader(write_kubeconfig: Write, user: dict[str, object]):
+def test_other_kubeconfigs_are_left_to_the_official_loader(write_kubeconfig: Write, user: dict[str, object]):
     assert login_of_kubeconfig(Path(write_kubeconfig({"server": "https://127.0.0.1:1"}, user))) is None

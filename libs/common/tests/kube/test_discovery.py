@@ -32,25 +32,25 @@ def by_id(*infos: ResourceInfo) -> dict[ResourceId, ResourceInfo]:
     return {info.id: info for info in infos}
 
 
-def test_a_version_that_is_still_served_is_taken_as_it_is():
+def test_resources_of_a_served_version_are_replaced():
     now = Served(versions={"apps/v1": (DEPLOYMENTS,)})
 
     assert retained({}, now) == by_id(DEPLOYMENTS)
 
 
-def test_a_version_that_could_not_tell_keeps_what_was_known():
+def test_version_whose_discovery_failed_keeps_its_resources():
     now = Served(versions={"apps/v1": (DEPLOYMENTS,)}, unknown=frozenset({"metrics.example.com/v1"}))
 
     assert retained(by_id(METRICS), now) == by_id(DEPLOYMENTS, METRICS)
 
 
-def test_a_version_that_is_gone_is_forgotten():
+def test_resources_of_a_removed_version_are_forgotten():
     now = Served(versions={"apps/v1": (DEPLOYMENTS,)})
 
     assert retained(by_id(DEPLOYMENTS, METRICS), now) == by_id(DEPLOYMENTS)
 
 
-def test_a_stale_group_is_one_that_could_not_tell():
+def test_stale_version_counts_as_failed():
     answer: JsonObject = {
         "kind": "APIGroupDiscoveryList",
         "items": [{"metadata": {"name": "metrics.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}],
@@ -59,7 +59,7 @@ def test_a_stale_group_is_one_that_could_not_tell():
     assert aggregated(answer).unknown == {"metrics.example.com/v1"}
 
 
-def test_what_is_listed_for_its_subresources_only_is_no_resource():
+def test_entry_that_exists_only_for_its_subresources_is_not_a_resource():
     answer: JsonObject = {
         "items": [{"metadata": {"name": "g"}, "versions": [{"version": "v1", "resources": [{"resource": "x", "subresources": []}]}]}],
     }
@@ -67,7 +67,7 @@ def test_what_is_listed_for_its_subresources_only_is_no_resource():
     assert aggregated(answer).versions == {"g/v1": ()}
 
 
-def test_subresources_are_a_property_of_their_resource():
+def test_subresources_are_properties_of_their_resource():
     answer: JsonObject = {
         "resources": [
             {"name": "deployments", "kind": "Deployment", "namespaced": True},
@@ -78,7 +78,7 @@ def test_subresources_are_a_property_of_their_resource():
     assert resource_list("apps/v1", answer) == (DEPLOYMENTS,)
 
 
-def test_what_serves_nothing_or_could_not_tell_is_not_known():
+def test_empty_and_failed_versions_are_not_known():
     look = Served(versions={"apps/v1": (DEPLOYMENTS,), "metrics.example.com/v1": (METRICS,), "empty.example.com/v1": ()}, unknown=MISSING)
 
     assert look.known == {"apps/v1"}
@@ -92,13 +92,13 @@ def test_what_serves_nothing_or_could_not_tell_is_not_known():
         pytest.param(Served(versions={}, unknown=MISSING), id="failed"),
     ],
 )
-def test_a_server_that_says_nothing_of_a_version_that_it_is_known_to_serve_could_not_tell(asked: Served):
+def test_announced_version_that_lists_nothing_counts_as_failed(asked: Served):
     listed = Served(versions={"apps/v1": (DEPLOYMENTS,), "metrics.example.com/v1": ()})
 
     assert retained(by_id(METRICS), completed(listed, asked, behind=MISSING)) == by_id(METRICS, DEPLOYMENTS)
 
 
-async def test_a_version_that_others_are_known_to_serve_is_asked_itself_while_the_list_is_behind(scripted: ScriptedServer):
+async def test_announced_version_that_the_list_lacks_is_asked_itself(scripted: ScriptedServer):
     itself: JsonObject = {"kind": "APIResourceList", "resources": [{"name": "loads", "kind": "Load", "namespaced": True}]}
     scripted.script = [_ok(NOTHING), _ok(_listed("Stale")), _ok(itself)]
 
@@ -110,7 +110,7 @@ async def test_a_version_that_others_are_known_to_serve_is_asked_itself_while_th
     assert _paths(scripted) == [b"/api", b"/apis", b"/apis/metrics.example.com/v1"]
 
 
-async def test_a_version_that_the_list_tells_of_is_not_asked_itself(scripted: ScriptedServer):
+async def test_listed_version_is_not_asked_itself(scripted: ScriptedServer):
     scripted.script = [_ok(NOTHING), _ok(_listed("Current"))]
 
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
@@ -120,8 +120,8 @@ async def test_a_version_that_the_list_tells_of_is_not_asked_itself(scripted: Sc
 
 
 @pytest.mark.parametrize("nonsense", [b"<html>", b"[]", b"null", b"{}", b'{"kind":"Status","status":"Failure"}'])
-async def test_what_is_no_answer_of_an_api_server_changes_nothing(scripted: ScriptedServer, nonsense: bytes):
-    """Something before it may answer in its place, and call that a success."""
+async def test_answer_that_is_not_discovery_changes_nothing(scripted: ScriptedServer, nonsense: bytes):
+    """A proxy in between may answer instead, with a success."""
     scripted.script = [_ok(NOTHING), _ok(_listed("Current")), _ok(NOTHING), _answer(nonsense)]
 
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
@@ -133,7 +133,7 @@ async def test_what_is_no_answer_of_an_api_server_changes_nothing(scripted: Scri
     assert discovery.resources() == by_id(METRICS)
 
 
-async def test_a_version_that_answers_nonsense_could_not_tell(scripted: ScriptedServer):
+async def test_version_with_a_malformed_answer_counts_as_failed(scripted: ScriptedServer):
     scripted.script = [_answer(b"<html>"), _answer(b"{}")]
 
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
@@ -174,7 +174,7 @@ async def test_resources_are_found_by_plural_and_by_kind(kube: KubeClient):
 
 
 @pytest.mark.e2e
-async def test_an_older_server_tells_the_same_group_by_group(kube: KubeClient):
+async def test_older_server_without_aggregated_discovery_gives_the_same(kube: KubeClient):
     discovery = Discovery(kube)
     await discovery.refresh()
 
@@ -184,12 +184,12 @@ async def test_an_older_server_tells_the_same_group_by_group(kube: KubeClient):
 
 
 @pytest.mark.e2e
-async def test_a_version_that_vanishes_between_two_questions_serves_nothing(kube: KubeClient):
+async def test_version_that_vanishes_between_two_requests_serves_nothing(kube: KubeClient):
     assert await one_by_one(kube, ["example.com/v1"]) == Served(versions={})
 
 
 @pytest.mark.e2e
-async def test_a_new_kind_is_a_change_and_so_is_its_end(kube: KubeClient):
+async def test_added_and_removed_kinds_are_changes(kube: KubeClient):
     discovery = Discovery(kube)
     await discovery.refresh()
     assert await discovery.refresh() is False

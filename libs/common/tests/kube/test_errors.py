@@ -27,19 +27,19 @@ from metaloop.common.kube import errors
         (413, "", Refused),
     ],
 )
-def test_a_status_becomes_the_exception_of_its_reason(code: int, reason: str, expected: type[MetaloopError]):
+def test_status_becomes_the_exception_of_its_reason(code: int, reason: str, expected: type[MetaloopError]):
     problem = errors.refusal(ApiStatus(code=code, reason=reason, message="m"), request="GET /x")
 
     assert type(problem) is expected
 
 
-def test_the_reason_says_more_than_the_code():
+def test_reason_takes_precedence_over_the_code():
     problem = errors.refusal(ApiStatus(code=500, reason="AlreadyExists", message="m"), request="POST /x")
 
     assert isinstance(problem, errors.AlreadyExists)
 
 
-def test_apply_that_does_not_fit_its_schema_is_refused_though_the_code_is_500():
+def test_apply_that_does_not_fit_its_schema_is_refused_despite_500():
     message = "failed to create typed patch object (default/a; /v1, Kind=ConfigMap): .data.a: expected string, got 1"
 
     problem = errors.refusal(ApiStatus(code=500, reason="", message=message), request="PATCH /x")
@@ -57,7 +57,7 @@ def test_apply_that_does_not_fit_its_schema_is_refused_though_the_code_is_500():
         ("InternalError", 'Internal error occurred: failed calling webhook "policy.example.com": failed to call webhook: Post "https://p"'),
     ],
 )
-def test_object_that_is_refused_for_itself_is_no_outage_though_the_code_is_500(reason: str, message: str):
+def test_object_that_is_refused_with_500_is_not_an_outage(reason: str, message: str):
     problem = errors.refusal(ApiStatus(code=500, reason=reason, message=message), request="PUT /x")
 
     assert type(problem) is Refused
@@ -72,32 +72,32 @@ def test_refusal_is_persistent_and_server_error_is_transient():
     assert isinstance(out_of_order, Transient)
 
 
-def test_the_message_says_what_was_asked():
+def test_message_names_the_request():
     problem = errors.refusal(ApiStatus(code=404, reason="NotFound", message='pods "a" not found'), request="GET /x")
 
     assert str(problem) == 'NotFound: pods "a" not found (GET /x)'
 
 
-def test_an_overloaded_server_can_say_when_to_come_back():
+def test_overloaded_server_can_ask_for_a_delay():
     problem = errors.refusal(ApiStatus(code=503, reason="", message="m"), request="GET /x", retry_after_seconds=7.0)
 
     assert isinstance(problem, Unavailable)
     assert problem.retry_after_seconds == 7.0
 
 
-def test_a_status_object_is_read():
+def test_status_object_is_read():
     body = dumps({"kind": "Status", "code": 409, "reason": "Conflict", "message": "changed"})
 
     assert errors.api_status(409, body) == ApiStatus(code=409, reason="Conflict", message="changed")
 
 
 @pytest.mark.parametrize(("body", "message"), [(b"upstream is away\n", "upstream is away"), (b"", "status 502"), (b'{"a":1}', '{"a":1}')])
-def test_what_is_no_status_object_is_quoted(body: bytes, message: str):
+def test_body_that_is_not_a_status_is_quoted(body: bytes, message: str):
     assert errors.api_status(502, body) == ApiStatus(code=502, reason="", message=message)
 
 
 def test_objects_that_validation_quotes_are_left_out_of_the_message():
-    """What is wrong with them comes last, and events are short."""
+    """The reason follows the object, and Events are short."""
     quoted = '{"Volumes":[' + '{"Name":"config"},' * 50 + "]}"
     status = ApiStatus(code=422, reason="Invalid", message=f"spec.template: Invalid value: {quoted}: field is immutable")
 

@@ -1,4 +1,4 @@
-"""Events as users see them, in a real cluster."""
+"""Events in a real cluster."""
 
 import pytest
 
@@ -26,7 +26,7 @@ async def a_config_map(kube: KubeClient, namespace: str) -> JsonObject:
     return await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
 
 
-async def test_an_event_tells_what_happened_to_which_object(kube: KubeClient, namespace: str):
+async def test_event_names_the_object_and_what_happened(kube: KubeClient, namespace: str):
     obj = await a_config_map(kube, namespace)
 
     async with EventRecorder.running(kube) as events:
@@ -50,7 +50,7 @@ async def test_repeats_are_counted_on_one_event(kube: KubeClient, namespace: str
     assert event["count"] == 3
 
 
-async def test_a_repeat_of_an_event_that_was_deleted_is_told_anew(kube: KubeClient, namespace: str):
+async def test_repetition_of_a_deleted_event_creates_it_again(kube: KubeClient, namespace: str):
     obj = await a_config_map(kube, namespace)
     async with EventRecorder.running(kube) as events:
         events.record(obj, "Normal", "Synced", "ok")
@@ -63,7 +63,7 @@ async def test_a_repeat_of_an_event_that_was_deleted_is_told_anew(kube: KubeClie
     assert event["count"] == 2
 
 
-async def test_events_of_cluster_scoped_objects_are_found_in_the_default_namespace(kube: KubeClient):
+async def test_events_of_cluster_scoped_objects_are_in_the_default_namespace(kube: KubeClient):
     role = await kube.create(CLUSTER_ROLES, {"metadata": {"name": "system:a role"}, "rules": []})
 
     async with EventRecorder.running(kube) as events:
@@ -72,7 +72,7 @@ async def test_events_of_cluster_scoped_objects_are_found_in_the_default_namespa
     assert len(await events_about(kube, role, "default")) == 1
 
 
-async def test_a_message_of_any_length_and_content_is_told(kube: KubeClient, namespace: str):
+async def test_message_of_any_length_and_content_is_written(kube: KubeClient, namespace: str):
     obj = await a_config_map(kube, namespace)
 
     async with EventRecorder.running(kube) as events:
@@ -83,7 +83,7 @@ async def test_a_message_of_any_length_and_content_is_told(kube: KubeClient, nam
     assert len(str(event["message"]).encode()) <= MAX_MESSAGE_BYTES
 
 
-async def test_too_many_at_once_are_dropped_and_never_keep_anybody_waiting(kube: KubeClient, namespace: str):
+async def test_events_beyond_the_queue_are_dropped_without_waiting(kube: KubeClient, namespace: str):
     obj = await a_config_map(kube, namespace)
     strangers: list[JsonObject] = [
         {"metadata": {"uid": str(index), "namespace": "not-there", "name": "x"}} for index in range(QUEUE_LENGTH)

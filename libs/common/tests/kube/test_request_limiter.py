@@ -1,4 +1,4 @@
-"""How many requests are in flight, as the API server accepts or rejects them."""
+"""The limit on requests in flight, as the API server accepts or rejects them."""
 
 import asyncio
 

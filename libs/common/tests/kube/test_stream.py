@@ -6,13 +6,13 @@ from metaloop.common.kube.stream import WatchEvent, watch_event
 
 
 @pytest.mark.parametrize("event_type", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
-def test_a_line_is_an_event_of_its_type(event_type: str):
+def test_line_is_an_event_of_its_type(event_type: str):
     event = watch_event(b'{"type":"%s","object":{"kind":"Pod"}}' % event_type.encode())
 
     assert event == WatchEvent(event_type, {"kind": "Pod"})  # pyright: ignore[reportArgumentType]
 
 
-def test_a_version_that_is_too_old_is_expired():
+def test_resource_version_that_is_too_old_is_expired():
     line = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}'
 
     with pytest.raises(Expired, match="too old"):
@@ -31,6 +31,6 @@ def test_a_version_that_is_too_old_is_expired():
         b'{"type":"ERROR","object":{}}',
     ],
 )
-def test_what_is_no_event_makes_the_watch_unavailable(line: bytes):
+def test_line_that_is_not_an_event_makes_the_watch_unavailable(line: bytes):
     with pytest.raises(Unavailable):
         watch_event(line)

@@ -1,4 +1,4 @@
-"""What only a misbehaving server shows, from a server on loopback that misbehaves on purpose."""
+"""Requests to a server on loopback that misbehaves on purpose."""
 
 import time
 from contextlib import aclosing
@@ -23,7 +23,7 @@ def chunk(content: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(content), content)
 
 
-async def test_a_request_that_was_turned_away_is_sent_again_when_the_server_wants_it(scripted: ScriptedServer):
+async def test_rejected_request_is_sent_again_after_the_servers_delay(scripted: ScriptedServer):
     scripted.script = [busy("1"), OK]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         began = time.monotonic()
@@ -33,7 +33,7 @@ async def test_a_request_that_was_turned_away_is_sent_again_when_the_server_want
     assert time.monotonic() - began >= 1.0
 
 
-async def test_a_server_that_wants_us_back_much_later_is_the_callers_to_wait_for(scripted: ScriptedServer):
+async def test_long_delay_is_left_to_the_caller(scripted: ScriptedServer):
     scripted.script = [busy("30")]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         with pytest.raises(TooManyRequests) as raised:
@@ -42,7 +42,7 @@ async def test_a_server_that_wants_us_back_much_later_is_the_callers_to_wait_for
     assert raised.value.retry_after_seconds == 30.0
 
 
-async def test_a_server_that_is_down_for_now_can_say_for_how_long(scripted: ScriptedServer):
+async def test_unavailable_server_can_ask_for_a_delay(scripted: ScriptedServer):
     scripted.script = [b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n"]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         with pytest.raises(Unavailable) as raised:
@@ -51,7 +51,7 @@ async def test_a_server_that_is_down_for_now_can_say_for_how_long(scripted: Scri
     assert raised.value.retry_after_seconds == 5.0
 
 
-async def test_a_write_without_an_answer_is_not_repeated(scripted: ScriptedServer):
+async def test_write_without_an_answer_is_not_repeated(scripted: ScriptedServer):
     scripted.script = [b"", OK]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         with pytest.raises(Unanswered, match="POST /x"):
@@ -61,20 +61,20 @@ async def test_a_write_without_an_answer_is_not_repeated(scripted: ScriptedServe
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"null", b""])
-async def test_a_success_that_holds_no_object_is_unreadable(scripted: ScriptedServer, body: bytes):
+async def test_success_without_an_object_is_unreadable(scripted: ScriptedServer, body: bytes):
     scripted.script = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         with pytest.raises(Unreadable):
             await kube.list_page(NAMESPACES)
 
 
-async def test_what_is_no_utf_8_is_read_as_all_clients_in_go_read_it(scripted: ScriptedServer):
+async def test_bytes_that_are_not_utf_8_are_replaced_as_in_go(scripted: ScriptedServer):
     scripted.script = [b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a":"\xff"}']
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         assert await kube.list_page(NAMESPACES) == {"a": "\ufffd"}
 
 
-async def test_a_request_is_given_up_after_its_time(scripted: ScriptedServer):
+async def test_request_has_a_timeout(scripted: ScriptedServer):
     scripted.script = [b""]
     scripted.holds_on = True
     async with KubeClient.connect(str(scripted.kubeconfig), timeout_seconds=0.2) as kube:
@@ -82,7 +82,7 @@ async def test_a_request_is_given_up_after_its_time(scripted: ScriptedServer):
             await kube.request("GET", "/x")
 
 
-async def test_a_cluster_behind_a_proxy_is_asked_through_it(scripted: ScriptedServer):
+async def test_requests_go_through_a_proxy(scripted: ScriptedServer):
     scripted.kubeconfig.write_bytes(kubeconfig_bytes({"server": "http://cluster.invalid", "proxy-url": scripted.url}, {"token": "t"}))
     scripted.script = [OK, busy("30")]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
@@ -95,7 +95,7 @@ async def test_a_cluster_behind_a_proxy_is_asked_through_it(scripted: ScriptedSe
     assert b"Authorization: Bearer t\r\n" in head
 
 
-async def test_lines_are_put_together_from_pieces_and_taken_apart(scripted: ScriptedServer):
+async def test_lines_are_split_and_joined_across_chunks(scripted: ScriptedServer):
     pieces = [b"fi", b"rst\nsec", b"ond\nthird\n", b"\n", b"last\n"]
     scripted.script = [CHUNKED + b"".join(map(chunk, pieces)) + b"0\r\n\r\n"]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
@@ -105,7 +105,7 @@ async def test_lines_are_put_together_from_pieces_and_taken_apart(scripted: Scri
 
 
 @pytest.mark.parametrize("end", [b"", chunk(b"half a line"), b"0\r\n\r\n".join([chunk(b"half a line"), b""])])
-async def test_a_stream_that_breaks_off_is_told_from_one_that_ended(scripted: ScriptedServer, end: bytes):
+async def test_broken_stream_is_told_from_one_that_ended(scripted: ScriptedServer, end: bytes):
     scripted.script = [CHUNKED + chunk(b"whole\n") + end]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
         assert await anext(lines) == b"whole"
@@ -113,7 +113,7 @@ async def test_a_stream_that_breaks_off_is_told_from_one_that_ended(scripted: Sc
             await anext(lines)
 
 
-async def test_what_we_send_says_who_we_are_and_asks_for_plain_json(scripted: ScriptedServer):
+async def test_requests_name_the_client_and_ask_for_plain_json(scripted: ScriptedServer):
     scripted.script = [OK]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         await kube.request("GET", "/x", params={"labelSelector": "a in (b,c)"})

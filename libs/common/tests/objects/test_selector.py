@@ -1,4 +1,4 @@
-"""Label selectors: what they match, and what they say of text that is none."""
+"""Label selectors: what they match, and the errors for invalid ones."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def test_text_form_matches_as_kubectl_does(text: str, expected: bool):
         ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}, "spec.selector.matchExpressions[0].values"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_path(raw: JsonObject, field: str):
+def test_invalid_field_is_named_by_its_path(raw: JsonObject, field: str):
     with pytest.raises(InvalidSpec) as caught:
         parse_selector(raw, "spec.selector")
 
@@ -71,13 +71,13 @@ def test_what_is_wrong_is_named_by_its_path(raw: JsonObject, field: str):
 
 
 @pytest.mark.parametrize("text", ["a=b=c", "a in b", "(x)", ",", "a=b,", "a in (b", "a>b", "a=b@c", "-a", "a in (b c)", "/a"])
-def test_text_that_is_no_selector_is_refused(text: str):
+def test_text_that_is_not_a_selector_is_refused(text: str):
     with pytest.raises(InvalidSpec):
         parse_selector_text(text)
 
 
 @given(st.dictionaries(st.text("abcxyz", min_size=1), st.text("abcxyz")), st.dictionaries(st.text("abcxyz", min_size=1), st.text("abcxyz")))
-def test_equalities_match_exactly_the_labels_that_hold_them(wanted: dict[str, str], labels: dict[str, str]):
+def test_equalities_match_exactly_the_labels_with_these_values(wanted: dict[str, str], labels: dict[str, str]):
     selector = parse_selector({"matchLabels": dict(wanted)}, "selector")
 
     assert selector.matches(labels) == (wanted.items() <= labels.items())

@@ -1,4 +1,4 @@
-"""A service to be started by the tests beside this file; its one argument says how it behaves."""
+"""A service that the tests in this folder start; its argument selects a behaviour."""
 
 import asyncio
 import sys

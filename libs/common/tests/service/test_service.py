@@ -1,4 +1,4 @@
-"""A service's life, seen from outside: a process that is started, asked and signalled."""
+"""The life cycle of a service: a process that is started, probed and signalled."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ SAMPLE = Path(__file__).parent / "sample_service.py"
 
 
 class Process:
-    """The sample service, behaving in one of its ways."""
+    """The sample service with one of its behaviours."""
 
     def __init__(self, behaviour: str, port: int) -> None:
         self.port = port
@@ -78,7 +78,7 @@ def start() -> Iterator[Start]:
         process.popen.communicate()
 
 
-def test_a_service_serves_its_own_routes_beside_the_probes(start: Start):
+def test_service_serves_its_own_routes_beside_the_probes(start: Start):
     process = start("idles")
     process.until_ready()
 
@@ -88,7 +88,7 @@ def test_a_service_serves_its_own_routes_beside_the_probes(start: Start):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_success_once_everything_is_closed(start: Start, number: signal.Signals):
+def test_signal_ends_it_with_success_after_everything_is_closed(start: Start, number: signal.Signals):
     process = start("idles")
     process.until_ready()
 
@@ -99,7 +99,7 @@ def test_a_signal_ends_it_with_success_once_everything_is_closed(start: Start, n
     assert '"event":"service.stopped"' in err
 
 
-def test_while_it_drains_it_is_not_ready_but_its_tasks_run(start: Start):
+def test_draining_service_is_not_ready_but_its_tasks_run(start: Start):
     process = start("drains")
     process.until_ready()
 
@@ -113,7 +113,7 @@ def test_while_it_drains_it_is_not_ready_but_its_tasks_run(start: Start):
     assert (status, out.split()) == (0, ["drained", "cancelled", "closed"])
 
 
-def test_a_task_that_fails_ends_it_with_failure_and_is_named(start: Start):
+def test_failing_task_ends_it_with_failure_and_is_named(start: Start):
     process = start("fails")
     process.until_ready()
 
@@ -125,7 +125,7 @@ def test_a_task_that_fails_ends_it_with_failure_and_is_named(start: Start):
     assert '{"error":"RuntimeError: told to fail","event":"service.failed"' in err
 
 
-def test_what_cannot_be_built_ends_it_with_failure_and_one_plain_line(start: Start):
+def test_failing_build_ends_it_with_failure_and_one_plain_line(start: Start):
     status, _, err = start("cannot-connect").end()
 
     assert status == 1
@@ -133,7 +133,7 @@ def test_what_cannot_be_built_ends_it_with_failure_and_one_plain_line(start: Sta
     assert "Traceback" not in err
 
 
-def test_while_it_is_being_built_it_is_alive_and_not_ready(start: Start):
+def test_service_is_alive_and_not_ready_while_it_is_built(start: Start):
     process = start("connects-for-ever")
     assert process.line() == "connecting"
 
@@ -141,7 +141,7 @@ def test_while_it_is_being_built_it_is_alive_and_not_ready(start: Start):
     assert process.get("/readyz").json()["failing"] == {"service": "starting"}
 
 
-def test_a_signal_while_it_is_being_built_ends_it_with_success(start: Start):
+def test_signal_while_it_is_built_ends_it_with_success(start: Start):
     process = start("connects-for-ever")
     assert process.line() == "connecting"
 
@@ -151,7 +151,7 @@ def test_a_signal_while_it_is_being_built_ends_it_with_success(start: Start):
     assert status == 0
 
 
-def test_a_second_signal_ends_it_at_once(start: Start):
+def test_second_signal_ends_it_at_once(start: Start):
     process = start("drains")
     process.until_ready()
 
@@ -163,7 +163,7 @@ def test_a_second_signal_ends_it_at_once(start: Start):
     assert status == 1
 
 
-def test_even_a_stuck_loop_is_over_within_eight_seconds(start: Start):
+def test_stuck_event_loop_is_ended_within_eight_seconds(start: Start):
     process = start("gets-stuck")
     process.until_ready()
 
@@ -176,7 +176,7 @@ def test_even_a_stuck_loop_is_over_within_eight_seconds(start: Start):
     assert time.monotonic() - began < 8.0
 
 
-def test_a_port_in_use_ends_it_at_once(start: Start):
+def test_port_in_use_ends_it_at_once(start: Start):
     first = start("idles")
     first.until_ready()
     second = Process("idles", first.port)
@@ -187,8 +187,8 @@ def test_a_port_in_use_ends_it_at_once(start: Start):
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the kernel's timers are read from /proc")
-def test_caller_that_says_nothing_is_asked_soon_whether_it_is_there(start: Start):
-    """A machine that vanished says no goodbye: what it asked for would go on until its time-out."""
+def test_silent_caller_is_probed_by_keep_alive(start: Start):
+    """A machine that is gone closes no connection: without probes, its requests would run until their timeout."""
     process = start("idles")
     process.until_ready()
 

@@ -13,7 +13,7 @@ from metaloop.common.telemetry.logs import Format, Level, bound, configure_loggi
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Logging is one for the process: what a test sets up must not reach the next."""
+    """Logging is configured per process: a test must not affect the next."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -26,7 +26,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[JsonObject]:
     return [loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_line_is_an_event_with_keys(capsys: pytest.CaptureFixture[str]):
+def test_line_is_an_event_with_keys(capsys: pytest.CaptureFixture[str]):
     configure_logging("watcher")
     get_logger().info("sync.done", parent="default/a", seconds=0.5)
 
@@ -36,7 +36,7 @@ def test_a_line_is_an_event_with_keys(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize(("level", "expected"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_what_is_less_important_than_the_level_is_left_out(capsys: pytest.CaptureFixture[str], level: Level, expected: int):
+def test_events_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str], level: Level, expected: int):
     configure_logging("watcher", level=level)
     log = get_logger()
     for say in (log.debug, log.info, log.warning, log.error):
@@ -55,7 +55,7 @@ def test_bound_keys_are_on_every_line_of_their_block(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("key", ["token", "gateway_token", "authorization", "password", "client_secret"])
-def test_what_sounds_like_a_secret_is_not_shown(capsys: pytest.CaptureFixture[str], key: str):
+def test_values_of_secret_sounding_keys_are_masked(capsys: pytest.CaptureFixture[str], key: str):
     configure_logging("watcher")
     get_logger().info("x", **{key: "hunter2"})
 
@@ -63,7 +63,7 @@ def test_what_sounds_like_a_secret_is_not_shown(capsys: pytest.CaptureFixture[st
     assert line[key] == "***"
 
 
-def test_an_exception_comes_with_its_traceback(capsys: pytest.CaptureFixture[str]):
+def test_exception_is_logged_with_its_traceback(capsys: pytest.CaptureFixture[str]):
     configure_logging("watcher")
     get_logger().error("x", exc_info=ValueError("no"))
 
@@ -71,7 +71,7 @@ def test_an_exception_comes_with_its_traceback(capsys: pytest.CaptureFixture[str
     assert "ValueError: no" in str(line["exception"])
 
 
-def test_values_that_json_does_not_know_are_shown_as_text(capsys: pytest.CaptureFixture[str]):
+def test_values_that_are_not_json_are_logged_as_text(capsys: pytest.CaptureFixture[str]):
     configure_logging("watcher")
     get_logger().info("x", odd=ValueError("odd"), keys={1: 2})
 
@@ -79,7 +79,7 @@ def test_values_that_json_does_not_know_are_shown_as_text(capsys: pytest.Capture
     assert (line["odd"], line["keys"]) == ("odd", {"1": 2})
 
 
-def test_other_peoples_warnings_take_the_same_way(capsys: pytest.CaptureFixture[str]):
+def test_warnings_of_libraries_are_logged_in_the_same_format(capsys: pytest.CaptureFixture[str]):
     configure_logging("watcher", level="debug")
     logging.getLogger("aiohttp").warning("closed %s", "early")
     logging.getLogger("aiohttp").info("too much to know")
@@ -89,7 +89,7 @@ def test_other_peoples_warnings_take_the_same_way(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.filterwarnings("default")
-def test_so_do_warnings_of_python(capsys: pytest.CaptureFixture[str]):
+def test_warnings_of_python_are_logged_in_the_same_format(capsys: pytest.CaptureFixture[str]):
     configure_logging("watcher")
     warnings.warn("soon gone", DeprecationWarning, stacklevel=1)
 
@@ -98,7 +98,7 @@ def test_so_do_warnings_of_python(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_both_forms_show_event_and_keys_on_stderr_alone(form: Format):
+def test_both_forms_write_event_and_keys_to_stderr_only(form: Format):
     program = (
         "from metaloop.common.telemetry import configure_logging, get_logger;"
         f"configure_logging('watcher', form={form!r}); get_logger().info('sync.done', parent='p')"

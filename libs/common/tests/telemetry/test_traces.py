@@ -1,4 +1,4 @@
-"""Spans against a collector: one on loopback that keeps what it is sent."""
+"""Spans, and a collector on loopback that records what it gets."""
 
 import subprocess
 import sys
@@ -44,14 +44,14 @@ def collector() -> Iterator[Collector]:
 
 
 def traced(endpoint: str, program: str) -> str:
-    """What a program prints that runs in a process of its own: tracing is one for the process."""
+    """The output of a program that runs in its own process, because tracing is configured per process."""
     before = f"from metaloop.common.telemetry.traces import *; configure_tracing('reconciler', {endpoint!r})\n"
     after = "\nflush_traces()"
     done = subprocess.run([sys.executable, "-c", before + program + after], capture_output=True, text=True, check=True, timeout=30)
     return done.stdout.strip()
 
 
-def test_without_a_collector_a_trace_goes_through_untouched():
+def test_without_a_collector_the_traceparent_is_passed_on():
     with span("sync", traceparent=TRACEPARENT) as current:
         current.set("parent", "p")
         current.fail("no")
@@ -64,7 +64,7 @@ def test_without_a_collector_no_trace_begins():
         assert current.traceparent == ""
 
 
-def test_a_span_arrives_below_the_one_that_it_was_given(collector: Collector):
+def test_span_is_a_child_of_the_given_traceparent(collector: Collector):
     program = f"""
 with span("sync", traceparent={TRACEPARENT!r}, attributes={{"parent": "p"}}) as current:
     current.fail("no")
@@ -82,21 +82,21 @@ with span("sync", traceparent={TRACEPARENT!r}, attributes={{"parent": "p"}}) as 
     assert ("service.name", "metaloop-reconciler") in [(item.key, item.value.string_value) for item in resource.resource.attributes]
 
 
-def test_a_span_within_another_is_its_child(collector: Collector):
+def test_span_within_another_is_its_child(collector: Collector):
     traced(f"http://127.0.0.1:{collector.server_port}", "with span('outer'), span('inner'): pass")
 
     inner, outer = collector.exports["/v1/traces"].resource_spans[0].scope_spans[0].spans
     assert (inner.name, inner.parent_span_id) == ("inner", outer.span_id)
 
 
-def test_a_collector_that_is_away_does_not_keep_us():
+def test_unreachable_collector_delays_nothing():
     assert traced("http://127.0.0.1:1", "with span('sync') as current: print(len(current.traceparent))") == "55"
 
 
 NO_TRACEPARENTS = ["00", "00-x-y-01", f"00-{'0' * 32}-{'0' * 16}-01", f"00-{'g' * 32}-b7ad6b7169203331-01", TRACEPARENT.upper()]
 
 
-def test_a_malformed_traceparent_begins_a_new_trace(collector: Collector):
+def test_malformed_traceparent_begins_a_new_trace(collector: Collector):
     traced(f"http://127.0.0.1:{collector.server_port}", f"for text in {NO_TRACEPARENTS!r}:\n with span('sync', traceparent=text): pass")
 
     spans = collector.exports["/v1/traces"].resource_spans[0].scope_spans[0].spans
