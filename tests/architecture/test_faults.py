@@ -1,4 +1,4 @@
-"""Faults are a protocol: exceptions map to them at one place, no class name crosses the wire, and the docs list them."""
+"""Faults are a protocol: each exception class has one, no class name crosses the wire, and the docs list them."""
 
 import ast
 import importlib

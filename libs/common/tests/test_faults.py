@@ -40,7 +40,7 @@ def test_gravest_of_several_faults_decides_and_the_first_of_equals(faults: list[
 
 
 def test_rejected_faults_are_those_whose_end_the_watcher_sees():
-    """Only a change of a parent or of its controller, whose hooks are part of it, brings a rejected key back at once."""
+    """Only a change of a parent, or of its controller with its hooks, brings a rejected key back at once."""
     owners = {fault.owner for fault in Fault if fault.result == "rejected"}
 
     assert owners == {Owner.CONTROLLER, Owner.PARENT, Owner.HOOK}

@@ -56,7 +56,10 @@ class GatewayProcess:
 async def gateway_process(
     port: int = 0, *, tls: httpx.AsyncClient | None = None, run_by: Sequence[str] = (), address: str = "localhost", **settings: str
 ) -> AsyncIterator[GatewayProcess]:
-    """A gateway process with these settings, until the scope ends. `run_by` is a command that runs it, `address` where it is reached."""
+    """A gateway process with these settings, until the scope ends.
+
+    `run_by` is a command that runs it, `address` where it is reached.
+    """
     port = port or free_port()
     environment = {"KUBECONFIG": "/nowhere", "METALOOP_PORT": str(port)} | {
         f"METALOOP_{name.upper()}": value for name, value in settings.items()

@@ -1,4 +1,7 @@
-"""A hook call in a trace: its span is a child of the reconciler's and the parent of the webhook's. Its steps are events."""
+"""A hook call in a trace: its span is a child of the reconciler's and the parent of the webhook's.
+
+Its steps are events.
+"""
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

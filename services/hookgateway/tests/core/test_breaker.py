@@ -85,7 +85,10 @@ def test_circuit_that_was_closed_opens_for_the_shortest_time_again():
 
 
 def test_calls_during_a_probe_wait_as_long_as_the_circuit_was_open():
-    """One of a thousand parents is the probe. If the others came back each second, a hanging webhook would keep all workers busy."""
+    """One of a thousand parents is the probe.
+
+    If the others came back each second, a hanging webhook would keep all workers busy.
+    """
     breaker = opened()
     breaker.failed(permit_of(breaker, now=1.0), now=1.0)
     permit_of(breaker, now=3.0)

@@ -13,7 +13,8 @@
         ├── InvalidSpec            a controller's spec (its author's fault); names the field
         └── InvalidParent          a parent object (its owner's fault); names the field
 
-Each class names its fault. What a fault means for a job stands in one table, `faults.py`; a test compares it with this tree.
+Each class names its fault. What a fault means for a job stands in one table, `faults.py`; a test compares it with this
+tree.
 """
 
 from dataclasses import dataclass

@@ -20,8 +20,9 @@ from typing import Final, Literal, TypeAlias
 Result: TypeAlias = Literal["done", "retry", "throttled", "rejected"]
 """What the end of a sync means for its job.
 
-`done`: forget its failures. `retry`: again, after the key's backoff. `throttled`: again after `after_seconds`, the count
-of failures untouched. `rejected`: not again before a change, a resync or the longest backoff; it counts as a failure.
+`done`: forget its failures. `retry`: again, after the key's backoff. `throttled`: again after `after_seconds`, the
+count of failures untouched. `rejected`: not again before a change, a resync or the longest backoff; it counts as a
+failure.
 """
 
 Audience: TypeAlias = Literal["parent", "log", "nobody"]

@@ -12,7 +12,8 @@ from metaloop.hookgateway.settings import Settings
 
 def main() -> None:
     """Run the service until it is stopped. Exit status: 0 after a signal, 1 after a failure, 2 for invalid settings."""
-    # uvloop resolves names in libuv's threads. There are four by default, so four name servers that do not answer would block all others.
+    # uvloop resolves names in libuv's threads. There are four by default: four names whose servers do not answer would
+    # block all others.
     os.environ.setdefault("UV_THREADPOOL_SIZE", "64")
     settings = load_settings(Settings, sys.argv[1:])
     run_service("hookgateway", settings, partial(build, settings=settings))

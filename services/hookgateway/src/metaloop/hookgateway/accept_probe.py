@@ -18,13 +18,16 @@ CHECK_AFTER_SECONDS: Final = 0.7
 
 _SYN_SENT: Final = 2
 _TCP_INFO: Final = struct.Struct("=B x B 117x Q")
-"""Three fields of Linux' `struct tcp_info`: the state, the retransmits of the oldest segment, and the acknowledged bytes."""
+"""Three fields of Linux' `struct tcp_info`: state, retransmits of the oldest segment, acknowledged bytes."""
 
 _BYTES_OF_SYN: Final = 1
 
 
 class AcceptProbe:
-    """Watches one call until its connection is accepted. If others are accepted and it is not, its timeout is made to expire."""
+    """Watches one call until its connection is accepted.
+
+    If others are accepted and it is not, its timeout is made to expire.
+    """
 
     def __init__(self, limiter: ConnectLimiter, timeout: asyncio.Timeout) -> None:
         self._limiter = limiter
@@ -69,7 +72,10 @@ current_accept_probe: ContextVar[AcceptProbe] = ContextVar("current_accept_probe
 
 
 def _is_pending(opened: socket.socket) -> bool:
-    """Whether the peer has not accepted the connection although the kernel tried more than once. Known on Linux only."""
+    """Whether the peer has not accepted the connection although the kernel tried more than once.
+
+    Known on Linux only.
+    """
     if not hasattr(socket, "TCP_INFO"):
         return False
     try:

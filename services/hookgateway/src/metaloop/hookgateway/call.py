@@ -34,7 +34,10 @@ from metaloop.hookgateway.steps import Steps, current_steps
 from metaloop.hookgateway.webhook import Transport, Webhook
 
 DECOMPRESSED_INLINE_BYTES: Final = 4096
-"""A larger compressed body is decompressed in a thread. It may grow a thousandfold, and other calls must not wait for that."""
+"""A larger compressed body is decompressed in a thread.
+
+It may grow a thousandfold, and other calls must not wait for that.
+"""
 
 STARTS_PER_ITERATION: Final = 8
 """How many calls of one controller start in one iteration of the event loop."""
@@ -86,7 +89,7 @@ class ControllerLimits:
 
 
 class Gateway:
-    """Makes calls, and keeps what outlives them: webhooks with their circuits, cached answers, each controller's limits."""
+    """Makes calls. Keeps what outlives them: webhooks with their circuits, cached answers, limits per controller."""
 
     def __init__(self, transport: Transport, *, limits: Limits, cache: EtagCache, credentials: CredentialStore, metrics: Metrics) -> None:
         self._transport = transport

@@ -30,7 +30,10 @@ log = get_logger()
 
 
 class CallRoute:
-    """`POST /v1/call` as a bare ASGI application: bytes in, bytes out. A call is cancelled when its caller disconnects."""
+    """`POST /v1/call` as a bare ASGI application: bytes in, bytes out.
+
+    A call is cancelled when its caller disconnects.
+    """
 
     def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int, stopping: asyncio.Event) -> None:
         self._gateway = gateway
@@ -90,11 +93,11 @@ class CallRoute:
         return await self._verdict_while_connected(receive, call)
 
     async def _verdict_while_connected(self, receive: Receive, call: Call) -> Verdict:
-        """The verdict. Raises CallerLeft if the caller disconnects; the call and its connection to the webhook are ended then.
+        """The verdict. Raises CallerLeft if the caller disconnects: then the call to the webhook has been ended.
 
-        When a reconciler dies, its lease on the parent ends, and the next reconciler may call the same hook at once. Hooks
-        are promised that there are never two calls for one parent at a time. So the first call must end with its caller
-        and not with its timeout.
+        When a reconciler dies, its lease on the parent ends, and the next reconciler may call the same hook at once.
+        Hooks are promised that there are never two calls for one parent at a time. So the first call must end with its
+        caller and not with its timeout.
         """
         async with asyncio.TaskGroup() as group:
             call_task = group.create_task(self._gateway.verdict_on(call))

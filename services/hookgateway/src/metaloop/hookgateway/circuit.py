@@ -15,7 +15,10 @@ from metaloop.hookgateway.core.verdict import counts_as_up
 from metaloop.hookgateway.errors import CircuitOpen, EndpointDown
 
 MAX_JITTER: Final = 1.3
-"""By up to this factor calls wait longer than the breaker asks. Otherwise all parents of a webhook that is down return at once, again and again."""
+"""By up to this factor calls wait longer than the breaker asks.
+
+Otherwise all parents of a webhook that is down return at once, again and again.
+"""
 
 log = get_logger()
 

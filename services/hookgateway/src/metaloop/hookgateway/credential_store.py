@@ -19,7 +19,10 @@ FIRST_READ_SECONDS: Final = 5.0
 """How long a call waits for an object that no call needed before."""
 
 RETRY_SECONDS: Final = (0.2, 1.0, 5.0)
-"""How long to wait after so many failures in a row. A permission that is granted is noticed within the last of these."""
+"""How long to wait after so many failures in a row.
+
+A permission that is granted is noticed within the last of these.
+"""
 
 log = get_logger()
 
@@ -31,7 +34,7 @@ class WatchedObject:
     ref: ObjectRef
     data: ObjectData = field(default=None, repr=False)
     version: int = 0
-    """Grows with each change: credentials that were built from another version are out of date. 0 until the first read."""
+    """Grows with each change, 0 until the first read. Credentials built from another version are out of date."""
 
     problem: str = ""
     """Why the last read failed, if it did. The data from before stays in use."""
@@ -77,7 +80,7 @@ class CredentialStore:
 
         self._new: asyncio.Queue[WatchedObject] = asyncio.Queue()
         self._built: dict[Endpoint, BuiltCredentials] = {}
-        """An endpoint's credentials stay the same object while nothing changes; connection pools compare by identity."""
+        """An endpoint's credentials stay the same object while nothing changes: connection pools compare identities."""
 
     async def run(self) -> None:
         """Watch what endpoints refer to, until cancelled."""
@@ -87,7 +90,10 @@ class CredentialStore:
                 watched.watch_task = tasks.create_task(self._keep_current(watched))
 
     async def credentials_of(self, endpoint: Endpoint) -> Credentials:
-        """The endpoint's credentials as of now. Raises CredentialsUnavailable or CredentialsInvalid, which name the object."""
+        """The endpoint's credentials as of now.
+
+        Raises CredentialsUnavailable or CredentialsInvalid, which name the object.
+        """
         if endpoint.connection is PLAIN and not endpoint.confidential:
             return NO_CREDENTIALS
         watched = [await self._read(ref) for ref in endpoint.connection.object_refs()]
@@ -98,7 +104,7 @@ class CredentialStore:
         return built.credentials
 
     def forget_unused_since(self, moment: float) -> None:
-        """Stop watching the objects that no call has needed since then, and drop the credentials that were built from them."""
+        """Stop watching objects that no call has needed since then, and drop the credentials built from them."""
         for watched in [watched for watched in self._watched.values() if watched.used_at < moment]:
             del self._watched[watched.ref]
             if watched.watch_task is not None:

@@ -17,14 +17,17 @@ from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.steps import Steps, current_steps
 
 DNS_CACHE_SECONDS: Final = 2
-"""How long a resolved name is reused: one look-up serves a burst of connections, and a Service that moves is noticed soon."""
+"""How long a resolved name is reused. One look-up serves a burst; a Service that moves is noticed soon."""
 
 WEBHOOKS_KEEP_ALIVE: Final = KeepAlive(idle_seconds=5, interval_seconds=2, probes=3, unacknowledged_seconds=5)
-"""Ends connections to a webhook whose node has vanished: during a call, while idle, or before the request is acknowledged."""
+"""Ends connections to a node that vanished: during a call, while idle, or before the request is acknowledged."""
 
 
 class AddressRefused(PermissionError):
-    """The operator's policy denies this address. It is an OSError, since aiohttp collects those for all addresses of a name."""
+    """The operator's policy denies this address.
+
+    It is an OSError, since aiohttp collects those for all addresses of a name.
+    """
 
 
 class Dialer(aiohttp.TCPConnector):

@@ -92,7 +92,10 @@ class AddressDenied(CallFailed):
 
 
 class CredentialsUnusable(CallFailed):
-    """Nothing was sent, because there are no usable credentials. Only the gateway watches the objects that hold them."""
+    """Nothing was sent, because there are no usable credentials.
+
+    Only the gateway watches the objects that hold them.
+    """
 
 
 class CredentialsUnavailable(CredentialsUnusable):
@@ -132,7 +135,10 @@ class Overloaded(CallFailed):
 
 
 class ConnectionNotAccepted(CallFailed):
-    """The endpoint accepted other connections and not this one. The concurrency limit is lower now, so the call may be sent again."""
+    """The endpoint accepted other connections and not this one.
+
+    The concurrency limit is lower now, so the call may be sent again.
+    """
 
     fault = Fault.CONNECTION_NOT_ACCEPTED
 

@@ -22,7 +22,10 @@ QUOTED_BYTES: Final = 16 * 1024
 """How much is read of an answer whose body is only quoted in an error."""
 
 SENT_AT_ONCE_BYTES: Final = 2**20
-"""Up to this size a request is written to the socket at once. A larger one is written in parts, so that other calls run in between."""
+"""Up to this size a request is written to the socket at once.
+
+A larger one is written in parts, so that other calls run in between.
+"""
 
 EVERY_REQUEST: Final = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED, "User-Agent": "metaloop-hookgateway"}
 """The headers of all requests."""
@@ -48,7 +51,10 @@ class Bounds:
 
 
 async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ssl.SSLContext | None, bounds: Bounds) -> Answer:
-    """The answer to this request, unchecked. Its body is complete only for a 200. Raises the HookError of what failed."""
+    """The answer to this request, unchecked.
+
+    Its body is complete only for a 200. Raises the HookError of what failed.
+    """
     with _translated_errors(f"{request.url.host}:{request.url.port}"):
         response = await session.post(
             request.url,
@@ -125,7 +131,7 @@ def _translated_errors(where: str) -> Iterator[None]:
 def _without_connection(error: aiohttp.ClientConnectorError, where: str) -> AddressDenied | TlsFailed | ConnectFailed:
     cause = error.os_error
     if isinstance(cause, AddressRefused):
-        return AddressDenied(f"webhooks may not live at the address of {where}: {cause}")
+        return AddressDenied(f"no webhook is called at the address of {where}: {cause}")
     if current_steps.get().last == steps.TLS_START:
         return TlsFailed(f"{where} broke off the TLS handshake: {cause}")
     return ConnectFailed(f"no connection to {where}: {cause}")

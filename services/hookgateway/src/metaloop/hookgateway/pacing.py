@@ -5,7 +5,7 @@ from collections import deque
 
 
 class Pacer:
-    """Lets so many callers go on in each iteration of the event loop. The others wait for a later one, first come, first served.
+    """Lets so many callers go on in each iteration of the event loop; the others wait, first come, first served.
 
     Hundreds of calls that begin at once, as when a hook hangs and its controller's parents pile up, would otherwise run
     as one long piece of work, and each of their steps as another. A single short call of another controller would wait

@@ -1,4 +1,4 @@
-"""Records when each step of one call happened, for metrics and spans: name resolution, connect, TLS, first byte, body."""
+"""Records the steps of one call for metrics and spans: name resolution, connect, TLS, first byte, body."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Builds TLS contexts from credentials: TLS 1.2 or newer, certificates and names always verified, no way to turn that off."""
+"""Builds TLS contexts from credentials.
+
+TLS 1.2 or newer, certificates and names always verified, no way to turn that off.
+"""
 
 import os
 import ssl
@@ -12,7 +15,7 @@ from metaloop.hookgateway.errors import CredentialsInvalid
 
 
 def context_for(credentials: Credentials) -> ssl.SSLContext:
-    """A context that trusts the CA bundle, or the system's roots without one, and shows the client certificate if there is one.
+    """A context that trusts the CA bundle (or else the system's roots) and shows the client certificate, if any.
 
     Raises CredentialsInvalid for a bundle without a certificate, and for a malformed certificate or key or a pair that
     does not match.
@@ -28,7 +31,7 @@ def context_for(credentials: Credentials) -> ssl.SSLContext:
 
 @cache
 def _plain_context() -> ssl.SSLContext:
-    """One context for all endpoints without credentials, since loading the system's roots takes tens of milliseconds."""
+    """One context for all endpoints without credentials: loading the system's roots takes tens of milliseconds."""
     context = _new_context()
     _trust(context, None)
     return context
@@ -70,7 +73,10 @@ def _no_password() -> str:
 
 @contextmanager
 def _readable(pem: bytes) -> Iterator[str]:
-    """A path where OpenSSL, which reads keys only from files, finds these bytes. In memory if the system can; removed afterwards."""
+    """A path where OpenSSL, which reads keys only from files, finds these bytes.
+
+    In memory if the system can; removed afterwards.
+    """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
         try:

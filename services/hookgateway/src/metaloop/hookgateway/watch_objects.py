@@ -30,12 +30,18 @@ class ObjectWatcher(Protocol):
     """Where Secrets and ConfigMaps are read from."""
 
     def watch(self, ref: ObjectRef) -> AsyncGenerator[ObjectData, None]:
-        """Yield what the object holds, now and whenever that may have changed, until the watch ends. Raises MetaloopError."""
+        """Yield what the object holds, now and whenever that may have changed, until the watch ends.
+
+        Raises MetaloopError.
+        """
         ...
 
 
 class ClusterObjects:
-    """The objects of a cluster. It needs the permission to list and watch them, which can be granted for single names."""
+    """The objects of a cluster.
+
+    It needs the permission to list and watch them, which can be granted for single names.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

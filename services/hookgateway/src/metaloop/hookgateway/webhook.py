@@ -28,7 +28,7 @@ _MAX_ATTEMPTS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """What all webhooks share: permitted addresses, bounds on answers, rules of circuits, and how connections are kept."""
+    """What all webhooks share: permitted addresses, bounds on answers, rules of circuits, keep-alive."""
 
     addresses: AddressPolicy
     bounds: Bounds
@@ -53,7 +53,10 @@ class Webhook:
         self._pool: Pool | None = None
 
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
-        """The webhook's answer, unchecked. Raises the HookError that says why there is none, at the latest after the timeout."""
+        """The webhook's answer, unchecked.
+
+        Raises the HookError that says why there is none, at the latest after the timeout.
+        """
         self.used_at = monotonic()
         request = Request(url=self._url, headers=headers, body=body)
         for _ in range(_MAX_ATTEMPTS - 1):
@@ -77,7 +80,7 @@ class Webhook:
     async def _send_limited(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
         """The answer to a request that is sent as soon as the connect limiter allows. The timeout begins then.
 
-        Raises ConnectionNotAccepted if the endpoint accepts fewer calls at once than it is sent.
+        Raises ConnectionNotAccepted if the endpoint accepts other connections and not this one.
         """
         if await self._limiter.acquire():
             current_steps.get().mark(LIMITER_PASSED)
@@ -105,8 +108,8 @@ class Webhook:
     async def _send(self, request: Request, credentials: Credentials) -> Answer:
         """The answer, after a second attempt if the first one met a dead connection.
 
-        An idle connection may have been closed by the peer a moment ago, for instance because the webhook's pod is being
-        replaced. That says nothing about the webhook, so the request is sent once more.
+        An idle connection may have been closed by the peer a moment ago, for instance because the webhook's pod is
+        being replaced. That says nothing about the webhook, so the request is sent once more.
         """
         self._retries.deposit()
         try:

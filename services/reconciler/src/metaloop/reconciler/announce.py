@@ -1,4 +1,4 @@
-"""Tells what each sync came to: one log line, counters, and a Warning event on a parent whose owner has something to mend."""
+"""Announces the end of each sync: a log line, counters, and a Warning event on a parent whose owner must act."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can go wrong in one sync, drawn as a tree; the leaves of `metaloop.common.errors` (a Conflict, a Refused …) are raised as they are.
+"""What can go wrong in one sync, drawn as a tree. The leaves of `metaloop.common.errors` are raised as they are.
 
 MetaloopError
 ├── Transient
@@ -53,7 +53,7 @@ class HookFailed(SyncError):
 
 
 class RelatedUnknown(SyncError):
-    """The customize hook asks for a resource that the API server doesn't serve; when it does, the parent is synced at once."""
+    """The customize hook asks for a resource that is not served. Once it is, the parent is synced at once."""
 
     fault = Fault.RELATED_UNKNOWN
 
@@ -84,7 +84,7 @@ class Failure:
 
 
 class WritesFailed(SyncError):
-    """Writes that don't depend on each other failed: each of them stands in `failures`, none was skipped because of another.
+    """Independent writes failed: each of them is in `failures`, and none was skipped because of another.
 
     The fault is that of the gravest failure.
     """

@@ -1,4 +1,4 @@
-"""Which addresses a webhook may have: the operator's allow and deny lists, and the forms in which an address can be written."""
+"""Which addresses webhooks may have: the operator's allow and deny lists, and the notations of an address."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -12,7 +12,10 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPolicy:
-    """Which addresses webhooks may have. A denied address is denied even if it is allowed as well. An empty allow list allows the rest."""
+    """Which addresses webhooks may have.
+
+    A denied address is denied even if it is allowed as well. An empty allow list allows the rest.
+    """
 
     allowed: tuple[Network, ...] = ()
     denied: tuple[Network, ...] = ()

@@ -27,7 +27,10 @@ class Rules:
     """When a circuit opens, and for how long."""
 
     threshold: int = 5
-    """Failures in a row that open it. One success resets the count, so a webhook that fails for some parents stays in use."""
+    """Failures in a row that open it.
+
+    One success resets the count, so a webhook that fails for some parents stays in use.
+    """
 
     shortest_seconds: float = 1.0
     longest_seconds: float = 10.0
@@ -72,7 +75,7 @@ class Breaker:
         if now < self._open_until:
             return Wait(self._open_until - now)
         if self._is_probing:
-            # Nobody knows how long the probe takes. If it hangs and fails, the circuit opens for at least this long again.
+            # Nobody knows how long the probe takes. If it fails, the circuit opens for at least this long again.
             return Wait(self._open_seconds)
         self.state, self._is_probing = State.HALF_OPEN, True
         return Permit(self._epoch, is_probe=True)
@@ -94,7 +97,10 @@ class Breaker:
             self._open(now=now)
 
     def abandoned(self, permit: Permit) -> None:
-        """Note that this call was cancelled, so that its result is unknown. If it was the probe, the next call is one."""
+        """Note that this call was cancelled, so that its result is unknown.
+
+        If it was the probe, the next call is one.
+        """
         if permit.is_probe and permit.epoch == self._epoch:
             self._is_probing = False
 

@@ -6,7 +6,10 @@ from typing import Final
 
 @dataclass(slots=True)
 class Bulkhead:
-    """How many calls one controller may have in flight. Whatever its webhooks do, other controllers keep their share."""
+    """How many calls one controller may have in flight.
+
+    Whatever its webhooks do, other controllers keep their share.
+    """
 
     limit: int
     in_flight: int = 0

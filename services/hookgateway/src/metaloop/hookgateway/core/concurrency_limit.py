@@ -1,4 +1,4 @@
-"""How many calls may wait for one endpoint to accept them: no limit, until some are accepted and others are not. Then AIMD.
+"""Limits how many calls wait for an endpoint to accept them, by AIMD, once it accepts some calls and not others.
 
 A server that handles one connection at a time has a short listen backlog (Python's `HTTPServer`: five connections).
 Connections beyond the backlog are not refused: the kernel drops them silently, and the client's kernel retries after
@@ -10,8 +10,9 @@ one second, two, four. So the limit follows TCP's congestion control, with conne
                                             to the threshold, which doubles it in each round of calls; above the
                                             threshold by one in four rounds
 
-Accepted calls no longer count, however long their answers take: a server that was surprised by a burst soon has all of
-it. When no call is accepted, the endpoint is down. That is the circuit breaker's subject and sets no limit here.
+Accepted calls no longer count, however long their answers take: a server whose backlog was full for a moment
+soon gets the whole burst. When no call is accepted, the endpoint is down. That is the circuit breaker's subject and
+sets no limit here.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class ConcurrencyLimit:
             self.maximum = self._slow_start_threshold = inf
 
     def not_accepted(self, *, since: float, now: float) -> bool:
-        """Note that a call is pending since that time. Returns whether other calls are the cause, so that it should back off.
+        """Note that a call is pending since then. Returns whether others are the cause, so that it should back off.
 
         The calls of one burst lower the limit once.
         """

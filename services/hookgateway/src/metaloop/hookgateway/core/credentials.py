@@ -33,7 +33,10 @@ class Credentials:
 
     @property
     def concern_tls(self) -> bool:
-        """Whether they set anything for TLS. It is checked for http URLs too: when the URL becomes https, it is too late."""
+        """Whether they set anything for TLS.
+
+        It is checked for http URLs too: when the URL becomes https, it is too late.
+        """
         return self.ca_pem is not None or bool(self.certificate_pem)
 
 

@@ -43,7 +43,7 @@ class Endpoint:
 
     @property
     def confidential(self) -> tuple[str, ...]:
-        """The parts of the URL to mask in what a webhook echoes: its query, and each value in it long enough for a secret."""
+        """The parts of the URL to mask in echoes: its query, and each value in it that is long enough for a secret."""
         query = self.url.partition("?")[2]
         return (query, *(value for _, value in parse_qsl(query) if len(value) >= SECRET_LENGTH)) if query else ()
 
@@ -69,7 +69,10 @@ def parse_url(url: str, path: str) -> Endpoint:
 
 
 def matches(config_host: str, *, endpoint: Endpoint) -> bool:
-    """Whether an endpointConfig's `host` is that of the endpoint: same host, same port. The scheme's default port is optional."""
+    """Whether an endpointConfig's `host` is that of the endpoint: same host, same port.
+
+    The scheme's default port is optional.
+    """
     host, port = _host_and_port(config_host)
     return host == endpoint.host and (port or DEFAULT_PORTS[endpoint.scheme]) == endpoint.port
 
@@ -81,8 +84,8 @@ _SERVICE_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 def _split(url: str, path: str) -> SplitResult:
-    # urlsplit drops tabs and line breaks silently, and browsers read a backslash as a slash. If two parsers can disagree
-    # about the host of a URL, checking the host is worthless.
+    # urlsplit drops tabs and line breaks silently, and browsers read a backslash as a slash. If two parsers can
+    # disagree about the host of a URL, checking the host is worthless.
     if _ILLEGAL.search(url):
         raise InvalidSpec(path, "must not contain spaces, control characters or backslashes")
     try:
@@ -132,7 +135,7 @@ def _port(service: JsonObject) -> int:
 
 
 def _connection(webhook: JsonObject, endpoint_configs: Sequence[JsonObject], endpoint: Endpoint) -> Connection:
-    """The webhook's own connection if it sets any part of one, else that of the first matching endpointConfig, else a plain one."""
+    """The webhook's own connection if it sets any part, else the first matching endpointConfig's, else a plain one."""
     if sets_connection(webhook):
         return parse_connection(webhook, "webhook")
     for index, config in enumerate(endpoint_configs):

@@ -25,12 +25,18 @@ class CacheKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtagPolicy:
-    """Whether the spec wants answers to be cached, and for how long. Without a timeout, for as long as there is room."""
+    """Whether the spec wants answers to be cached, and for how long.
+
+    Without a timeout, for as long as there is room.
+    """
 
     enabled: bool = False
     timeout_seconds: float | None = None
     cleanup_seconds: float | None = None
-    """How long after its timeout an answer is freed at the latest. An answer past its timeout is never used, freed or not."""
+    """How long after its timeout an answer is freed at the latest.
+
+    An answer past its timeout is never used, freed or not.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

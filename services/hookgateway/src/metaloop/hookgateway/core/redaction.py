@@ -35,7 +35,10 @@ class Secrets:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> "Secrets":
-        """These values as they are and as JSON, HTML and URLs spell them. The longest first: one may contain another."""
+        """These values as they are and as JSON, HTML and URLs spell them.
+
+        The longest first: one may contain another.
+        """
         every = {spelling for value in values if value for spelling in _spellings(value)}
         return cls(tuple(sorted(every, key=len, reverse=True)))
 
@@ -47,7 +50,7 @@ class Secrets:
 
     @property
     def longest(self) -> int:
-        """The length of the longest spelling: how far beyond a cut one must look, so that no secret is cut in two and missed."""
+        """The length of the longest spelling: how far beyond a cut to look for a secret that it would cut in two."""
         return len(self.spellings[0]) if self.spellings else 0
 
 
@@ -55,7 +58,10 @@ NO_SECRETS: Final = Secrets()
 
 
 def excerpt(body: bytes, *, coding: str, secrets: Secrets) -> str:
-    """The beginning of a webhook's body for an error's message. It is redacted before it is cut, so no half of a secret is left."""
+    """The beginning of a webhook's body for an error's message.
+
+    It is redacted before it is cut, so no half of a secret is left.
+    """
     enough = 4 * (EXCERPT_LENGTH + secrets.longest)
     text = plain_prefix(body, coding=coding, limit=enough).decode("utf-8", errors="replace")
     masked = _CREDENTIALS.sub(lambda found: f"{found[1] or found[2]}{MASK}", secrets.redacted(text))

@@ -35,8 +35,8 @@ def verdict_of_answer(
 ) -> Accepted | NotModified | Throttled:
     """The verdict on an answer. Raises the HookError of an answer that is none.
 
-    `sent` is the cached answer whose ETag was sent as If-None-Match. It is not looked up again, because another call for
-    the same parent may have replaced it: a 304 refers to the tag that *this* call sent.
+    `sent` is the cached answer whose ETag was sent as If-None-Match. It is not looked up again, because another call
+    for the same parent may have replaced it: a 304 refers to the tag that *this* call sent.
     """
     match answer.status:
         case 429:
@@ -71,9 +71,10 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def delay_seconds(retry_after: str, *, now: datetime) -> float | None:
-    """The delay that a Retry-After header asks for, in seconds or as a date. None if it is missing, malformed, zero or past.
+    """The delay that a Retry-After header asks for, in seconds or as a date.
 
-    None leaves the delay to the caller's backoff. Zero would be a hot loop, as in Metacontroller for a missing value.
+    None if it is missing, malformed, zero or past, which leaves the delay to the caller's backoff. Zero would be a hot
+    loop, as in Metacontroller for a missing value.
     """
     wanted = int(retry_after) if _SECONDS.fullmatch(retry_after) else _seconds_until(retry_after, now=now)
     return float(min(wanted, MAX_DELAY_SECONDS)) if wanted > 0 else None
