@@ -17,7 +17,7 @@ from bench.figures import Figure, summary_of
 from bench.profiling import summary
 from bench.run import Run
 from bench.scenarios import SCENARIOS
-from bench.usage import OtherProcessesCpu
+from bench.usage import BUSY_CORES, OtherProcessesCpu
 from metaloop.devkit.assets import ensure
 
 _QUICK_DIVISOR = 10
@@ -54,9 +54,12 @@ class Session:
     async def _measure(self, name: str, run: Run) -> None:
         others = OtherProcessesCpu()
         measured = await SCENARIOS[name](run)
-        figures = [*measured, Figure(name="CPU of processes outside the bench", value=others.cores(), unit="cores")]
+        cores = others.cores()
+        figures = [*measured, Figure(name="CPU of processes outside the bench", value=cores, unit="cores", is_compared=False)]
         self.figures.setdefault(name, []).append(figures)
         self._show(name, figures)
+        if cores > BUSY_CORES:
+            typer.echo(report.busy_text(cores))
         for file in sorted(self.profiles.glob("*.raw")) if self.profiles else ():
             typer.echo(summary(file))
 

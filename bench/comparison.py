@@ -59,16 +59,19 @@ def last_of(scenario: str, records: Sequence[Record]) -> Last | None:
 
 
 def column(figures: Sequence[Figure], last: Last | None) -> list[str]:
-    """The column `now/last`, one entry a figure: a ratio, `=` for equal values, or `-` where nothing was recorded."""
-    return [_entry(figure.value, last.figures.get(figure_id(figure)) if last else None) for figure in figures]
+    """The column `now/last`, one entry a figure: a ratio, `=` for equal values, `-` where nothing was recorded."""
+    return [_entry(figure, last) for figure in figures]
 
 
-def _entry(now: float, last: float | None) -> str:
-    if last is None:
+def _entry(figure: Figure, last: Last | None) -> str:
+    if not figure.is_compared:
+        return ""
+    now, then = figure.value, last.figures.get(figure_id(figure)) if last else None
+    if then is None:
         return "-"
-    if now == last:
+    if now == then:
         return "="
-    return f"{now / last:.2f}" if last else "was 0"
+    return f"{now / then:.2f}" if then else "was 0"
 
 
 def before_and_after(before: Sequence[Record], after: Sequence[Record], scenario: str) -> list[BeforeAndAfter]:

@@ -57,6 +57,8 @@ class Figure:
     unit: str = ""
     bound: Bound | None = None
     raw: Raw | None = None
+    is_compared: bool = True
+    """Whether it is compared with earlier results; not so if it describes the machine."""
     runs: tuple[float, ...] = ()
     """The values of the single runs that `value` summarizes; empty for a single run."""
 
@@ -99,11 +101,11 @@ def bound_text(bound: Bound | None) -> str:
         case None:
             return ""
         case AtMost(limit=limit):
-            return f"<= {limit:g}"
+            return f"<= {limit:,g}"
         case AtLeast(limit=limit):
-            return f">= {limit:g}"
+            return f">= {limit:,g}"
         case Exactly(count=count):
-            return f"= {count:g}"
+            return f"= {count:,g}"
     assert_never(bound)
 
 

@@ -20,9 +20,9 @@ def show(title: str, figures: Sequence[Figure], *, last: Last | None) -> None:
     caption = f"{title} (last recorded {last.date:%Y-%m-%d %H:%M})" if last else title
     table = _table(caption, ("figure", "measured", *(("lowest", "highest") if has_runs else ()), "bound", "raw", "now/last", ""))
     for figure, change in zip(figures, column(figures, last), strict=True):
-        spread = (f"{min(figure.runs):.4g}", f"{max(figure.runs):.4g}") if has_runs else ()
+        spread = (_number(min(figure.runs)), _number(max(figure.runs))) if has_runs else ()
         bound, raw = bound_text(figure.bound), _raw_text(figure.raw)
-        table.add_row(figure.name, f"{figure.value:.4g} {figure.unit}", *spread, bound, raw, change, figure.verdict)
+        table.add_row(figure.name, f"{_number(figure.value)} {figure.unit}", *spread, bound, raw, change, figure.verdict)
     _console().print(table)
 
 
@@ -31,7 +31,7 @@ def show_comparison(title: str, rows: Sequence[BeforeAndAfter]) -> None:
     table = _table(title, ("figure", "before", "after", "after/before"))
     for row in rows:
         ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
-        table.add_row(f"{row.name} [{row.unit}]" if row.unit else row.name, _spread(row.before), _spread(row.after), ratio)
+        table.add_row(f"{row.name} ({row.unit})" if row.unit else row.name, _spread(row.before), _spread(row.after), ratio)
     _console().print(table)
 
 
@@ -47,12 +47,21 @@ def steadiness_text(first: Calibration, later: Calibration) -> str:
     return change if first.is_steady(later) else f"{change}; the machine changed too much, the ratios to creates say little"
 
 
+def busy_text(cores: float) -> str:
+    """What it means for the figures that other processes kept so many cores busy."""
+    return f"other processes kept {cores:.1f} cores busy meanwhile: exact counts are sound, times and CPU say little"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
+    return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"
 
 
 def _raw_text(raw: Raw | None) -> str:
-    return f"{raw.value:.4g} {raw.unit}" if raw else ""
+    return f"{_number(raw.value)} {raw.unit}" if raw else ""
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:

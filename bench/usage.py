@@ -50,6 +50,10 @@ def cpu_seconds(pid: int) -> float:
     return times.user + times.system
 
 
+BUSY_CORES = 0.2
+"""If other processes keep more cores than this busy, times and CPU say little."""
+
+
 class OtherProcessesCpu:
     """How busy other processes kept the machine. Figures that were taken beside much of it say little."""
 

@@ -58,6 +58,12 @@ def test_figure_that_was_in_seconds_is_not_compared_with_one_in_creates() -> Non
     assert column([figure(20_000)], last({("time", "s"): 9})) == ["-"]
 
 
+def test_figure_that_describes_the_machine_is_not_compared() -> None:
+    cores = Figure(name="CPU of others", value=1, unit="cores", is_compared=False)
+
+    assert column([cores], last({("CPU of others", "cores"): 0.5})) == [""]
+
+
 def test_change_since_the_last_result_does_not_decide_the_verdict() -> None:
     now = Figure(name="time", value=99, unit="creates", bound=AtMost(limit=100))
 

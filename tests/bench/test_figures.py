@@ -53,7 +53,8 @@ def test_run_of_another_size_is_judged_by_exact_counts_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "text"), [(AtMost(limit=1.1), "<= 1.1"), (AtLeast(limit=2), ">= 2"), (Exactly(count=3), "= 3"), (None, "")]
+    ("bound", "text"),
+    [(AtMost(limit=1.1), "<= 1.1"), (AtMost(limit=21_000), "<= 21,000"), (AtLeast(limit=2), ">= 2"), (Exactly(count=3), "= 3"), (None, "")],
 )
 def test_bound_is_printed_with_its_sign(bound: Bound | None, text: str) -> None:
     assert bound_text(bound) == text

@@ -28,7 +28,7 @@ def test_results_tell_seconds_bound_and_calibration(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
 
     (figure,) = document["scenarios"]["create"]
-    assert (figure["raw"], figure["bound"], figure["verdict"]) == ({"value": 7.7, "unit": "s"}, "<= 21000", "holds")
+    assert (figure["raw"], figure["bound"], figure["verdict"]) == ({"value": 7.7, "unit": "s"}, "<= 21,000", "holds")
     assert document["calibrations"] == [{"creates_per_second": 2_300, "create_cpu_seconds": 0.00087}]
     assert document["quick"]
 
