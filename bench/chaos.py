@@ -14,7 +14,7 @@ from metaloop.devkit.assets import ensure
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.chaos import Chaos, ChaosOptions, ChaosReport
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -57,23 +57,23 @@ def main(
 async def _run(options: ChaosOptions, parts: AbstractSet[Part]) -> ChaosReport:
     with run_folder() as folder:
         async with (
-            Ground.start(await ensure(), folder) as ground,
-            ApiProxy.before(ground.plane, folder) as proxy,
+            Platform.start(await ensure(), folder) as platform,
+            ApiProxy.before(platform.plane, folder) as proxy,
             Webhook.serve() as webhook,
-            _services(ground, proxy, parts) as stack,
+            _services(platform, proxy, parts) as stack,
         ):
-            story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="chaos")
+            story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="chaos")
             await story.begin()
             return await Chaos(story, options).run()
 
 
 @asynccontextmanager
-async def _services(ground: Ground, proxy: ApiProxy, parts: AbstractSet[Part]) -> AsyncIterator[Stack]:
+async def _services(platform: Platform, proxy: ApiProxy, parts: AbstractSet[Part]) -> AsyncIterator[Stack]:
     """The services with their kind of parent installed, for as long as the block lasts."""
-    await install_parent(ground.cluster, THINGS)
+    await install_parent(platform.cluster, THINGS)
     kubeconfig = proxy.kubeconfig_path if Part.WATCH_DELAY in parts else None
     watchers, settings = (({}, {}), _LEADER_ELECTION) if Part.STANDBY in parts else (({},), None)
-    async with ground.stack(kubeconfig=kubeconfig, watchers=watchers, settings=settings) as stack:
+    async with platform.stack(kubeconfig=kubeconfig, watchers=watchers, settings=settings) as stack:
         proxy.watch_delay_seconds = _WATCH_DELAY_SECONDS if Part.WATCH_DELAY in parts else 0
         yield stack
 

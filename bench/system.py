@@ -14,7 +14,7 @@ from metaloop.common.json import dumps
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import AuditLog
 from metaloop.devkit.testbed.cluster import COMPOSITES, NAMESPACES, Cluster
-from metaloop.devkit.testbed.lab import Ground, install_parent
+from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, parent, parent_resource
 from metaloop.devkit.workdir import run_folder
 
@@ -28,7 +28,7 @@ _QUIET_SECONDS = 1.0
 class System:
     """Everything that runs."""
 
-    ground: Ground
+    platform: Platform
     stack: Stack
     hook: HookProcess
 
@@ -39,27 +39,27 @@ class System:
         settings = {"LOG_LEVEL": "warning", **(settings or {})}
         with run_folder() as folder:
             async with (
-                _ground(run, folder) as ground,
+                _ground(run, folder) as platform,
                 HookProcess.start(folder) as hook,
-                ground.stack(settings=settings, reconcilers=reconcilers) as stack,
+                platform.stack(settings=settings, reconcilers=reconcilers) as stack,
                 sampled(stack.services, into=run.profiles),
             ):
-                yield System(ground=ground, stack=stack, hook=hook)
+                yield System(platform=platform, stack=stack, hook=hook)
 
     @property
     def cluster(self) -> Cluster:
         """A client of the API server."""
-        return self.ground.cluster
+        return self.platform.cluster
 
     @property
     def audit(self) -> AuditLog:
         """The requests that the API server answered."""
-        return self.ground.audit
+        return self.platform.audit
 
     def usage(self) -> Usage:
         """What every process has used so far."""
         services = [service.daemon for service in self.stack.services]
-        return usage_of([*self.ground.plane.daemons, self.ground.broker.daemon, self.hook.daemon, *services])
+        return usage_of([*self.platform.plane.daemons, self.platform.broker.daemon, self.hook.daemon, *services])
 
     async def create_controller(self, **spec: object) -> None:
         """Create the scenario's CompositeController: its children are ConfigMaps, updated in place."""
@@ -75,13 +75,13 @@ class System:
 
 
 @asynccontextmanager
-async def _ground(run: Run, folder: Path) -> AsyncIterator[Ground]:
+async def _ground(run: Run, folder: Path) -> AsyncIterator[Platform]:
     """A cluster with the bench's namespace and kind of parent, and a broker."""
-    async with Ground.start(run.assets, folder) as ground:
-        await ground.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        await install_parent(ground.cluster, PARENTS)
-        await _until_creates_are_not_held_back(ground.cluster)
-        yield ground
+    async with Platform.start(run.assets, folder) as platform:
+        await platform.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await install_parent(platform.cluster, PARENTS)
+        await _until_creates_are_not_held_back(platform.cluster)
+        yield platform
 
 
 async def _until_creates_are_not_held_back(cluster: Cluster) -> None:

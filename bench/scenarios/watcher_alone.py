@@ -42,7 +42,7 @@ async def measure_restart(run: Run) -> list[Figure]:
         await system.create_controller()
         await _all_marked(system, count)
         await system.stack.watcher.kill()
-        await system.ground.broker.wipe()
+        await system.platform.broker.wipe()
         started = await _start(system, count)
         cpu, rss = system.stack.watcher.cpu_seconds(), system.stack.watcher.rss_bytes()
     return [
@@ -80,7 +80,7 @@ async def _start(system: System, count: int) -> _Start:
     async def hear(_: object) -> None:
         heard.set()
 
-    async with connected(system.ground.broker.url, name="bench") as connection, asyncio.TaskGroup() as tasks:
+    async with connected(system.platform.broker.url, name="bench") as connection, asyncio.TaskGroup() as tasks:
         starting = tasks.create_task(system.stack.watcher.start())
         async with connection.listening(ALL_JOBS, hear):
             await heard.wait()

@@ -11,7 +11,7 @@ import pytest_asyncio
 from metaloop.devkit.assets import ensure, ensure_jaeger
 from metaloop.devkit.errors import AssetsMissing
 from metaloop.devkit.testbed.jaeger import Jaeger
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -32,19 +32,19 @@ def workdir() -> Iterator[Path]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def ground(assets: Path, workdir: Path) -> AsyncIterator[Ground]:
+async def platform(assets: Path, workdir: Path) -> AsyncIterator[Platform]:
     """A cluster with our CRDs and a broker, and nobody who serves controllers."""
-    async with Ground.start(assets, workdir) as ground:
-        yield ground
+    async with Platform.start(assets, workdir) as platform:
+        yield platform
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def lab(ground: Ground) -> AsyncIterator[Lab]:
+async def lab(platform: Platform) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
-    await install_parent(ground.cluster, THINGS)
+    await install_parent(platform.cluster, THINGS)
     # A watch of related objects that nobody follows any more stops soon, so that its end can be waited for.
-    async with Webhook.serve() as webhook, ground.stack(settings={"RELATED_GRACE_SECONDS": "2"}) as stack:
-        yield Lab(ground=ground, stack=stack, webhook=webhook)
+    async with Webhook.serve() as webhook, platform.stack(settings={"RELATED_GRACE_SECONDS": "2"}) as stack:
+        yield Lab(platform=platform, stack=stack, webhook=webhook)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

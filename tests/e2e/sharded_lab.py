@@ -11,7 +11,7 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -41,9 +41,9 @@ class ShardedLab:
     ) -> AsyncIterator["ShardedLab"]:
         """Controllers with these names and labels, whose parents have converged."""
         with run_folder() as folder:
-            async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook, ground.stack(watchers=watchers) as stack:
-                await install_parent(ground.cluster, THINGS)
-                lab = Lab(ground=ground, stack=stack, webhook=webhook)
+            async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook, platform.stack(watchers=watchers) as stack:
+                await install_parent(platform.cluster, THINGS)
+                lab = Lab(platform=platform, stack=stack, webhook=webhook)
                 sharded = ShardedLab(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
                 for story in sharded.stories:
                     await _begin(story, labels=labels)

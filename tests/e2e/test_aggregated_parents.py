@@ -20,7 +20,7 @@ _NOW_SECONDS = 10
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def api(lab: Lab) -> AsyncIterator[AggregatedApi]:
     """The second API server, for as long as the stories of this file are told."""
-    async with AggregatedApi.start(lab.ground) as api:
+    async with AggregatedApi.start(lab.platform) as api:
         yield api
 
 

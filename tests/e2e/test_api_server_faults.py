@@ -11,7 +11,7 @@ import pytest_asyncio
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -42,11 +42,11 @@ class Remote:
 async def remote(assets: Path) -> AsyncIterator[Remote]:
     """Parents that have settled, in a cluster of their own; no hook was ever called twice at once for one parent."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, ApiProxy.before(ground.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
+        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
             settings = {"WATCH_INACTIVITY_SECONDS": "10"}
-            async with ground.stack(kubeconfig=proxy.kubeconfig_path, settings=settings) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="remote")
+            async with platform.stack(kubeconfig=proxy.kubeconfig_path, settings=settings) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="remote")
                 await story.begin()
                 await story.controller()
                 parents = ManyParents(story)
@@ -84,7 +84,7 @@ async def test_everybody_is_turned_away_for_a_while(remote: Remote, code: int) -
 
 
 async def test_the_api_server_is_killed_in_the_middle_of_the_work(remote: Remote) -> None:
-    plane = remote.lab.ground.plane
+    plane = remote.lab.platform.plane
     await remote.parents.change("changed just before")
 
     await plane.apiserver.kill()

@@ -8,7 +8,7 @@ import pytest
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.following import Following, rule
+from metaloop.devkit.testbed.related import RelatedObjects, rule
 from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Behaviour, Reply
 
@@ -64,8 +64,8 @@ MISBEHAVIOURS = {
 @pytest.mark.parametrize("case", MISBEHAVIOURS)
 async def test_misbehaving_customize_hook_is_reported_and_deletes_nothing(story: Story, case: str) -> None:
     bad = MISBEHAVIOURS[case]
-    following = Following(story)
-    hooks = following.hooks(lambda _: [], version=bad.version)
+    related = RelatedObjects(story)
+    hooks = related.hooks(lambda _: [], version=bad.version)
     await story.controller(hooks=_with_little_patience(hooks))
     await story.parent("p", text="before")
     await eventually(lambda: story.settled("p"))
@@ -79,13 +79,13 @@ async def test_misbehaving_customize_hook_is_reported_and_deletes_nothing(story:
     await eventually(lambda: story.warning(of="p", containing=bad.word))
     assert len(story.calls()) == calls
     assert await story.texts(of="p") == {"p-0": "before", "p-1": "before", "p-2": "before"}
-    following.now_follows(lambda _: [])
+    related.set_rules(lambda _: [])
     await eventually(lambda: story.shows("p", text="after"), within_seconds=30)
 
 
 async def test_slow_customize_hook_delays_nobody_else(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda _: [])
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [])
     story.now_answers(_too_late, "customize")
     for number in range(40):
         await story.parent(f"p-{number}")

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
@@ -41,13 +41,13 @@ async def broken(assets: Path) -> AsyncIterator[Broken]:
     """Parents that have settled, in a cluster of their own; no hook was ever called twice at once for one parent."""
     with run_folder() as folder:
         async with (
-            Ground.start(assets, folder) as ground,
-            TcpProxy.before(ground.broker.url) as proxy,
+            Platform.start(assets, folder) as platform,
+            TcpProxy.before(platform.broker.url) as proxy,
             Webhook.serve() as webhook,
-            ground.stack(nats_url=proxy.instead_of(ground.broker.url)) as stack,
+            platform.stack(nats_url=proxy.instead_of(platform.broker.url)) as stack,
         ):
-            await install_parent(ground.cluster, THINGS)
-            story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="broken")
+            await install_parent(platform.cluster, THINGS)
+            story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="broken")
             await story.begin()
             await story.controller()
             parents = ManyParents(story)
@@ -58,7 +58,7 @@ async def broken(assets: Path) -> AsyncIterator[Broken]:
 
 
 async def test_changes_while_the_broker_is_down_are_served_as_soon_as_it_is_back(broken: Broken) -> None:
-    broker = broken.lab.ground.broker
+    broker = broken.lab.platform.broker
     await broker.kill()
     await broken.parents.change("changed while it was down")
     await asyncio.sleep(3)
@@ -70,7 +70,7 @@ async def test_changes_while_the_broker_is_down_are_served_as_soon_as_it_is_back
 
 
 async def test_a_broker_that_lost_its_store_is_filled_again(broken: Broken) -> None:
-    broker = broken.lab.ground.broker
+    broker = broken.lab.platform.broker
     changing = asyncio.create_task(broken.parents.change("changed before it was wiped"))
 
     await broker.wipe()

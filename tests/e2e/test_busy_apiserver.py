@@ -9,7 +9,7 @@ import pytest_asyncio
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import EVENTS
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -24,10 +24,10 @@ _MOST_TURNED_AWAY = 0.25
 async def busy(assets: Path) -> AsyncIterator[tuple[Story, ApiProxy]]:
     """A story in a cluster of its own, and the proxy before its API server."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, ApiProxy.before(ground.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
-            async with ground.stack(kubeconfig=proxy.kubeconfig_path) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="busy")
+        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
+            async with platform.stack(kubeconfig=proxy.kubeconfig_path) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="busy")
                 await story.begin()
                 await story.controller()
                 await story.parent("before")

@@ -13,7 +13,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
 from metaloop.devkit.testbed.story import STORY_LABEL, THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
@@ -210,10 +210,10 @@ async def test_parent_that_gets_a_selector_is_served_at_once(story: Story) -> No
 async def late(assets: Path) -> AsyncIterator[Story]:
     """A story in a cluster of its own, whose watches are late."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, ApiProxy.before(ground.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
-            async with ground.stack(kubeconfig=proxy.kubeconfig_path, reconcilers=1) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="late")
+        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
+            async with platform.stack(kubeconfig=proxy.kubeconfig_path, reconcilers=1) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="late")
                 await story.begin()
                 await story.controller()
                 await story.parent("before")

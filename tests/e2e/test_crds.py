@@ -6,7 +6,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, NAMESPACES, ApiRefused, Cluster
-from metaloop.devkit.testbed.lab import Ground
+from metaloop.devkit.testbed.lab import Platform
 
 DECORATORS = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="decoratorcontrollers", kind="DecoratorController", namespaced=False
@@ -91,25 +91,25 @@ DECORATOR_SPEC: JsonObject = {
 
 
 @pytest.mark.parametrize(("resource", "spec"), [(COMPOSITES, COMPOSITE_SPEC), (DECORATORS, DECORATOR_SPEC)])
-async def test_every_field_of_a_controller_survives(ground: Ground, resource: ResourceInfo, spec: JsonObject) -> None:
-    stored = await _stored(ground.cluster, resource, spec)
+async def test_every_field_of_a_controller_survives(platform: Platform, resource: ResourceInfo, spec: JsonObject) -> None:
+    stored = await _stored(platform.cluster, resource, spec)
 
     assert stored["spec"] == spec
 
 
 @pytest.mark.parametrize("resource", [COMPOSITES, DECORATORS])
-async def test_status_is_a_subresource_with_conditions_and_counts(ground: Ground, resource: ResourceInfo) -> None:
+async def test_status_is_a_subresource_with_conditions_and_counts(platform: Platform, resource: ResourceInfo) -> None:
     status: JsonObject = {"observedGeneration": 1, "parents": 3, "failingParents": 1, "conditions": [_CONDITION], "later": {"x": 1}}
     spec: JsonObject = {"parentResource": _ABSENT} if resource is COMPOSITES else {"resources": [_ABSENT]}
-    await ground.cluster.create(resource, _controller(resource, "with-status", spec))
+    await platform.cluster.create(resource, _controller(resource, "with-status", spec))
 
-    patched = await ground.cluster.patch(resource, "", "with-status", {"status": status}, subresource="status")
+    patched = await platform.cluster.patch(resource, "", "with-status", {"status": status}, subresource="status")
 
-    await ground.cluster.delete(resource, "", "with-status")
+    await platform.cluster.delete(resource, "", "with-status")
     assert patched["status"] == status
 
 
-async def test_versions_and_keys_have_the_originals_defaults(ground: Ground) -> None:
+async def test_versions_and_keys_have_the_originals_defaults(platform: Platform) -> None:
     hook: JsonObject = {
         "webhook": {
             "caBundle": {"secretRef": _SECRET},
@@ -119,7 +119,7 @@ async def test_versions_and_keys_have_the_originals_defaults(ground: Ground) -> 
         }
     }
 
-    stored = await _stored(ground.cluster, COMPOSITES, {"parentResource": _ABSENT, "hooks": {"sync": hook}})
+    stored = await _stored(platform.cluster, COMPOSITES, {"parentResource": _ABSENT, "hooks": {"sync": hook}})
 
     spec = unstructured.child_object(stored, "spec")
     assert unstructured.child_object(spec, "hooks")["sync"] == {
@@ -144,21 +144,21 @@ async def test_versions_and_keys_have_the_originals_defaults(ground: Ground) -> 
         (DECORATORS, {}, "resources"),
     ],
 )
-async def test_what_the_original_refuses_is_refused(ground: Ground, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
+async def test_what_the_original_refuses_is_refused(platform: Platform, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
     with pytest.raises(ApiRefused, match=field):
-        await ground.cluster.create(resource, _controller(resource, "refused", spec))
+        await platform.cluster.create(resource, _controller(resource, "refused", spec))
 
 
-async def test_revision_keeps_any_patch_of_its_parent_and_the_names_of_its_children(ground: Ground) -> None:
+async def test_revision_keeps_any_patch_of_its_parent_and_the_names_of_its_children(platform: Platform) -> None:
     namespace: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "revisions"}}
-    await ground.cluster.create(NAMESPACES, namespace)
+    await platform.cluster.create(NAMESPACES, namespace)
     content: JsonObject = {
         "parentPatch": {"spec": {"anything": [{"a": 1, "b": None}]}},
         "children": [{"apiGroup": "", "kind": "Pod", "names": ["a", "b"]}],
     }
     revision: JsonObject = {"apiVersion": REVISIONS.api_version, "kind": REVISIONS.kind, "metadata": {"name": "r"}, **content}
 
-    stored = await ground.cluster.create(REVISIONS, revision, namespace="revisions")
+    stored = await platform.cluster.create(REVISIONS, revision, namespace="revisions")
 
     assert {key: stored[key] for key in content} == content
 
@@ -171,8 +171,8 @@ async def test_revision_keeps_any_patch_of_its_parent_and_the_names_of_its_child
         ("controllerrevisions", None, "Namespaced"),
     ],
 )
-async def test_kinds_have_the_originals_names_and_scope(ground: Ground, name: str, short_names: list[str] | None, scope: str) -> None:
-    found = await ground.cluster.get(CRDS, "", f"{name}.metacontroller.k8s.io")
+async def test_kinds_have_the_originals_names_and_scope(platform: Platform, name: str, short_names: list[str] | None, scope: str) -> None:
+    found = await platform.cluster.get(CRDS, "", f"{name}.metacontroller.k8s.io")
 
     spec = unstructured.child_object(found, "spec")
     names = unstructured.child_object(unstructured.child_object(found, "status"), "acceptedNames")

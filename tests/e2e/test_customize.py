@@ -9,9 +9,9 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES
 from metaloop.devkit.testbed.decorator import Decorator, attaching
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.following import Following, rule
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import parent_resource
+from metaloop.devkit.testbed.related import RelatedObjects, rule
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
 
 PLANETS = parent_resource("planets", namespaced=False)
@@ -66,37 +66,37 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 async def test_rule_shows_what_it_selects(story: Story, name: str) -> None:
     case = CASES[name]
-    following = await _in_three_namespaces(story, is_cluster_scoped=case.is_cluster_scoped)
+    related = await _in_three_namespaces(story, is_cluster_scoped=case.is_cluster_scoped)
 
-    await following.controller(lambda _: [following.placed(case.rule)], answer=_nothing, version=case.version)
+    await related.controller(lambda _: [related.placed(case.rule)], answer=_nothing, version=case.version)
     await story.parent(story.name)
 
-    await eventually(lambda: following.shows(story.name, _MAPS, {following.key(each) for each in case.shown}))
+    await eventually(lambda: related.shows(story.name, _MAPS, {related.key(each) for each in case.shown}))
 
 
 async def test_rules_of_one_resource_show_their_objects_together(story: Story) -> None:
-    following = await _in_three_namespaces(story)
-    rules = [following.placed({"names": ["a"], "namespace": "RED"}), following.placed({"labelSelector": _ONES})]
+    related = await _in_three_namespaces(story)
+    rules = [related.placed({"names": ["a"], "namespace": "RED"}), related.placed({"labelSelector": _ONES})]
 
-    await following.controller(lambda _: rules, version="v2")
+    await related.controller(lambda _: rules, version="v2")
     await story.parent("p")
 
-    await eventually(lambda: following.shows("p", _MAPS, {following.key(each) for each in ("RED/a", "HOME/a", "RED/b")}))
+    await eventually(lambda: related.shows("p", _MAPS, {related.key(each) for each in ("RED/a", "HOME/a", "RED/b")}))
 
 
 async def test_cluster_scoped_objects_are_shown_by_name_and_label_whatever_the_namespace(story: Story) -> None:
-    following = await _in_three_namespaces(story)
+    related = await _in_three_namespaces(story)
     by_label = {"labelSelector": {"matchLabels": {"color": "red", "story": story.name}}, "namespace": story.name}
 
-    await following.controller(lambda _: [rule(NAMESPACES, **by_label), rule(NAMESPACES, names=[story.name])], version="v2")
+    await related.controller(lambda _: [rule(NAMESPACES, **by_label), rule(NAMESPACES, names=[story.name])], version="v2")
     await story.parent("p")
 
-    await eventually(lambda: following.shows("p", "Namespace.v1", {story.name, following.red}))
+    await eventually(lambda: related.shows("p", "Namespace.v1", {story.name, related.red}))
 
 
 async def test_group_is_there_though_nothing_is_selected(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["absent"]), rule(NAMESPACES, names=["absent"])])
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["absent"]), rule(NAMESPACES, names=["absent"])])
 
     await story.parent("p")
 
@@ -114,8 +114,8 @@ async def test_without_customize_hook_there_are_no_related_objects(story: Story)
 
 
 async def test_answer_without_rules_shows_nothing(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda _: [])
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [])
 
     await story.parent("p")
 
@@ -124,8 +124,8 @@ async def test_answer_without_rules_shows_nothing(story: Story) -> None:
 
 
 async def test_customize_hook_is_shown_controller_and_parent(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda _: [])
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [])
 
     parent = await story.parent("p")
 
@@ -137,14 +137,14 @@ async def test_customize_hook_is_shown_controller_and_parent(story: Story) -> No
 
 async def test_rules_are_asked_for_once_for_one_state_of_the_parent(story: Story) -> None:
     """Changes of children and of related objects, and resyncs, ask nothing: the hook could not answer otherwise."""
-    following = Following(story)
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], answer=_no_status, resyncPeriodSeconds=1)
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], answer=_no_status, resyncPeriodSeconds=1)
     await story.parent("p", text="t")
     await eventually(lambda: story.shows("p", text="t"))
     await eventually(lambda: story.called(2))
 
-    await following.config_map("source", text="1")
-    await eventually(lambda: following.shows("p", _MAPS, {"source"}))
+    await related.config_map("source", text="1")
+    await eventually(lambda: related.shows("p", _MAPS, {"source"}))
     await story.cluster.patch(CONFIG_MAPS, story.name, "p-1", {"data": {"text": "wrong"}})
     await eventually(lambda: story.shows("p", text="t"))
     calls = len(story.calls())
@@ -164,37 +164,37 @@ async def test_rules_follow_any_change_of_the_parent(story: Story, edit: str) ->
         )
         return [rule(CONFIG_MAPS, names=[unstructured.text(where, "wants") or "first"])]
 
-    following = Following(story)
-    await following.config_map("first")
-    await following.config_map("second")
-    await following.controller(by_what_the_parent_says)
+    related = RelatedObjects(story)
+    await related.config_map("first")
+    await related.config_map("second")
+    await related.controller(by_what_the_parent_says)
     await story.parent("p")
-    await eventually(lambda: following.shows("p", _MAPS, {"first"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"first"}))
 
     change: JsonObject = {"spec": {"wants": "second"}} if edit == "spec" else {"metadata": {edit: {"wants": "second"}}}
     await story.cluster.patch(THINGS, story.name, "p", change)
 
-    await eventually(lambda: following.shows("p", _MAPS, {"second"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"second"}))
 
 
 async def test_rules_follow_any_change_of_the_controller(story: Story) -> None:
-    following = Following(story)
-    await following.config_map("first")
-    await following.config_map("second")
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["first"])])
+    related = RelatedObjects(story)
+    await related.config_map("first")
+    await related.config_map("second")
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["first"])])
     await story.parent("p")
-    await eventually(lambda: following.shows("p", _MAPS, {"first"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"first"}))
 
-    following.now_follows(lambda _: [rule(CONFIG_MAPS, names=["second"])])
+    related.set_rules(lambda _: [rule(CONFIG_MAPS, names=["second"])])
     await story.edit(resyncPeriodSeconds=3600)
 
-    await eventually(lambda: following.shows("p", _MAPS, {"second"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"second"}))
 
 
 async def test_finalize_hook_is_shown_related_objects_too(story: Story) -> None:
-    following = Following(story)
-    await following.config_map("source")
-    hooks = following.hooks(lambda _: [rule(CONFIG_MAPS, names=["source"])])
+    related = RelatedObjects(story)
+    await related.config_map("source")
+    hooks = related.hooks(lambda _: [rule(CONFIG_MAPS, names=["source"])])
     finalize = story.hook("finalize", lambda request: {**three_config_maps(request), "finalized": True})
     await story.controller(hooks={**hooks, "finalize": finalize})
     await story.parent("p")
@@ -203,13 +203,13 @@ async def test_finalize_hook_is_shown_related_objects_too(story: Story) -> None:
     await story.cluster.delete(THINGS, story.name, "p")
 
     await eventually(lambda: story.called(1, "finalize"))
-    related = unstructured.child_object(story.calls("finalize")[0].request, "related")
-    assert set(unstructured.child_object(related, _MAPS)) == {"source"}
+    shown = unstructured.child_object(story.calls("finalize")[0].request, "related")
+    assert set(unstructured.child_object(shown, _MAPS)) == {"source"}
 
 
 async def test_decorators_have_related_objects_as_composites_have(story: Story) -> None:
-    following = Following(story)
-    await following.config_map("source")
+    related = RelatedObjects(story)
+    await related.config_map("source")
     decorator = Decorator(story=story, name=story.name)
     customize = decorator.hook("customize", lambda _: {"relatedResources": [rule(CONFIG_MAPS, names=["source"])]})
     await decorator.install(attaching("a"), THINGS, hooks={"sync": decorator.hook("sync", attaching("a")), "customize": customize})
@@ -217,10 +217,10 @@ async def test_decorators_have_related_objects_as_composites_have(story: Story) 
     await story.parent("p")
 
     await eventually(lambda: decorator.attached({"thing-p-a": ""}))
-    related = unstructured.child_object(decorator.calls()[0].request, "related")
-    assert set(unstructured.child_object(related, _MAPS)) == {"source"}
+    shown = unstructured.child_object(decorator.calls()[0].request, "related")
+    assert set(unstructured.child_object(shown, _MAPS)) == {"source"}
     assert set(decorator.calls("customize")[0].request) == {"controller", "parent"}
-    await following.config_map("source", text="changed")
+    await related.config_map("source", text="changed")
     await eventually(lambda: _text_shown(decorator, "changed"))
     await steadily(decorator.no_more_than(1, "customize"), for_seconds=0.3)
 
@@ -239,20 +239,20 @@ async def _text_shown(decorator: Decorator, text: str) -> None:
     expect(data.get("text") == text, f"the related object's data are {data}")
 
 
-async def _in_three_namespaces(story: Story, *, is_cluster_scoped: bool = False) -> Following:
+async def _in_three_namespaces(story: Story, *, is_cluster_scoped: bool = False) -> RelatedObjects:
     """ConfigMaps in three namespaces: a (k=1) and b in the parent's own; a (k=2) and b (k=1) in a red one, a (k=3) in a blue one."""
     if is_cluster_scoped:
         await install_parent(story.cluster, PLANETS)
         story.parents = PLANETS
-    following = Following(story)
-    await following.namespace("red")
-    await following.namespace("blue")
+    related = RelatedObjects(story)
+    await related.namespace("red")
+    await related.namespace("blue")
     for namespace, name, k in (
         (story.name, "a", "1"),
         (story.name, "b", "0"),
-        (following.red, "a", "2"),
-        (following.red, "b", "1"),
-        (following.blue, "a", "3"),
+        (related.red, "a", "2"),
+        (related.red, "b", "1"),
+        (related.blue, "a", "3"),
     ):
-        await following.config_map(name, namespace=namespace, k=k)
-    return following
+        await related.config_map(name, namespace=namespace, k=k)
+    return related

@@ -27,7 +27,7 @@ from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.testbed.account import Account
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -80,10 +80,10 @@ async def kubectl(assets: Path) -> Kubectl:
 async def test_a_real_cluster_takes_it_and_lets_its_pods_run(assets: Path, kubectl: Kubectl, overlay: str) -> None:
     """No kubelet is there to start them, but whoever must admit them (quotas, pod security, service accounts) does."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground:
-            await _install(kubectl, ground, overlay)
+        async with Platform.start(assets, folder) as platform:
+            await _install(kubectl, platform, overlay)
 
-            found = await eventually(lambda: _pods(ground.cluster, overlay), within_seconds=60)
+            found = await eventually(lambda: _pods(platform.cluster, overlay), within_seconds=60)
             assert found == PODS[overlay]
 
 
@@ -105,22 +105,22 @@ async def test_the_kinds_are_those_of_this_version(kubectl: Kubectl) -> None:
 
 async def test_services_work_with_the_permissions_that_they_are_given(assets: Path, kubectl: Kubectl) -> None:
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
-            await _install(kubectl, ground, "dev")
-            await install_parent(ground.cluster, THINGS)
-            async with _deployed(ground, folder) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="deployed")
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+            await _install(kubectl, platform, "dev")
+            await install_parent(platform.cluster, THINGS)
+            async with _deployed(platform, folder) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="deployed")
                 await story.begin()
                 await story.controller()
                 await story.parent("p")
                 await eventually(lambda: story.settled("p"))
-                assert await ground.cluster.list(LEASES, NAMESPACE), "the watcher leads by a Lease"
+                assert await platform.cluster.list(LEASES, NAMESPACE), "the watcher leads by a Lease"
 
                 await _needs_a_secret(story)
                 await story.parent("q")
                 await eventually(lambda: story.warning(of="q", containing="the gateway lacks the permission to list and watch it"))
 
-                await _let_the_gateway_read(ground.cluster, story.name)
+                await _let_the_gateway_read(platform.cluster, story.name)
                 await eventually(lambda: story.settled("q"), within_seconds=40)
                 await story.end()
 
@@ -168,9 +168,9 @@ def _nats(folder: Path, config: str, routes: str, ports: tuple[int, int, int]) -
     )
 
 
-async def _install(kubectl: Kubectl, ground: Ground, overlay: str) -> None:
+async def _install(kubectl: Kubectl, platform: Platform, overlay: str) -> None:
     """The overlay as a user installs it."""
-    apply = ("apply", "--kubeconfig", str(ground.plane.kubeconfig_path), "--server-side", "--force-conflicts", "-k")
+    apply = ("apply", "--kubeconfig", str(platform.plane.kubeconfig_path), "--server-side", "--force-conflicts", "-k")
     await kubectl(*apply, str(DEPLOY / "overlays" / overlay))
 
 
@@ -188,23 +188,23 @@ def _environment(deployment: JsonObject) -> list[str]:
 
 
 @asynccontextmanager
-async def _deployed(ground: Ground, folder: Path) -> AsyncIterator[Stack]:
+async def _deployed(platform: Platform, folder: Path) -> AsyncIterator[Stack]:
     """The three services, each with the account that it has in the cluster."""
     ports = dict(zip(SETTINGS, free_ports(len(SETTINGS)), strict=True))
     shared = {
-        "NATS_URL": ground.broker.url,
+        "NATS_URL": platform.broker.url,
         "GATEWAY_URL": f"http://{LOOPBACK}:{ports['hookgateway']}",
         "GATEWAY_TOKEN": "of-this-test",
         "LEADER_ELECTION": "true",
         "LEADER_NAMESPACE": NAMESPACE,
     }
     async with group() as daemons:
-        running = {name: await _service(daemons, ground, name, {**shared, "PORT": str(port)}, folder) for name, port in ports.items()}
+        running = {name: await _service(daemons, platform, name, {**shared, "PORT": str(port)}, folder) for name, port in ports.items()}
         yield Stack(watchers=(running["watcher"],), hookgateway=running["hookgateway"], reconcilers=(running["reconciler"],))
 
 
-async def _service(daemons: Group, ground: Ground, name: str, settings: Mapping[str, str], folder: Path) -> Service:
-    account = await Account.existing(ground.plane, ground.cluster, namespace=NAMESPACE, name=name, folder=folder)
+async def _service(daemons: Group, platform: Platform, name: str, settings: Mapping[str, str], folder: Path) -> Service:
+    account = await Account.existing(platform.plane, platform.cluster, namespace=NAMESPACE, name=name, folder=folder)
     url = f"http://{LOOPBACK}:{settings['PORT']}"
     environment = {f"METALOOP_{key}": value for key, value in {**settings, "KUBECONFIG": str(account.kubeconfig_path)}.items()}
     program = Program(

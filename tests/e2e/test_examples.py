@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_scenario_of_the_example_succeeds(lab: Lab, name: str) -> None:
-    async with install_example(lab.ground, lab.stack, example=EXAMPLES / name, namespace=f"demo-{name}") as environment:
+    async with install_example(lab.platform, lab.stack, example=EXAMPLES / name, namespace=f"demo-{name}") as environment:
         await play(SCENARIOS[name], environment, NoOutput())
 
 
@@ -31,7 +31,7 @@ async def test_every_example_has_a_scenario() -> None:
 
 async def test_the_hello_that_users_try_first_is_greeted_in_three_languages(lab: Lab) -> None:
     """The scenario has Hellos of its own; this one is in the file that the README of the example tells its readers to apply."""
-    async with install_example(lab.ground, lab.stack, example=EXAMPLES / "hello", namespace="default") as environment:
+    async with install_example(lab.platform, lab.stack, example=EXAMPLES / "hello", namespace="default") as environment:
         await environment.apply("hello.yaml")
 
         await eventually(lambda: _greets(lab.cluster, "World"))

@@ -12,7 +12,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
@@ -36,11 +36,11 @@ async def story(assets: Path) -> AsyncIterator[Story]:
 async def _served(assets: Path, *, lease_seconds: int) -> AsyncIterator[Story]:
     """A story in a cluster of its own, served by two watchers with such a lease; no hook was ever asked about one parent twice at once."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
             settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(lease_seconds)}
-            async with ground.stack(watchers=({}, {}), settings=settings) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="failover")
+            async with platform.stack(watchers=({}, {}), settings=settings) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="failover")
                 await story.begin()
                 await story.controller(_slow_hook)
                 yield story
@@ -106,12 +106,12 @@ async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leade
 
 async def test_a_leader_that_does_not_reach_nats_gives_way_to_a_watcher_that_does(assets: Path) -> None:
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook, TcpProxy.before(ground.broker.url) as proxy:
-            await install_parent(ground.cluster, THINGS)
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook, TcpProxy.before(platform.broker.url) as proxy:
+            await install_parent(platform.cluster, THINGS)
             settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
-            far = {"NATS_URL": proxy.instead_of(ground.broker.url)}
-            async with ground.stack(watchers=(far, {}), settings=settings) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="far")
+            far = {"NATS_URL": proxy.instead_of(platform.broker.url)}
+            async with platform.stack(watchers=(far, {}), settings=settings) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="far")
                 await story.begin()
                 await story.controller(_slow_hook)
                 await _settles(story, "before", within_seconds=15)

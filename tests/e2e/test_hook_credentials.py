@@ -18,7 +18,7 @@ from metaloop.devkit.ports import LOOPBACK
 from metaloop.devkit.testbed.account import Account, rule
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.manifests import GROUP
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Call, Webhook
@@ -95,12 +95,12 @@ async def site(assets: Path) -> AsyncIterator[Site]:
     ours = Authority("ours")
     with run_folder() as folder:
         tls = _demanding(ours, folder)
-        async with Ground.start(assets, folder) as ground, Webhook.serve(tls=tls) as webhook:
-            await install_parent(ground.cluster, THINGS)
-            account = await Account.create(ground.plane, ground.cluster, namespace="default", name="metaloop", folder=folder)
+        async with Platform.start(assets, folder) as platform, Webhook.serve(tls=tls) as webhook:
+            await install_parent(platform.cluster, THINGS)
+            account = await Account.create(platform.plane, platform.cluster, namespace="default", name="metaloop", folder=folder)
             await account.allow(*_ALLOWED)
-            async with ground.stack(kubeconfig=account.kubeconfig_path) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="credentials")
+            async with platform.stack(kubeconfig=account.kubeconfig_path) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="credentials")
                 await story.begin()
                 yield Site(story=story, account=account, tls=tls, ours=ours)
                 await story.end()

@@ -24,7 +24,7 @@ def _sigkill(pid_of: Callable[[Lab], int]) -> Callable[[Lab], Awaitable[None]]:
 
 
 async def _wipe_the_broker(lab: Lab) -> None:
-    await lab.ground.broker.wipe()
+    await lab.platform.broker.wipe()
 
 
 # Who is killed; devkit starts it again, as an init system would.
@@ -32,7 +32,7 @@ VICTIMS: Mapping[str, Callable[[Lab], Awaitable[None]]] = {
     "a reconciler": _sigkill(lambda lab: lab.stack.reconcilers[0].pid),
     "the watcher": _sigkill(lambda lab: lab.stack.watcher.pid),
     "the gateway": _sigkill(lambda lab: lab.stack.hookgateway.pid),
-    "the nats-server": _sigkill(lambda lab: lab.ground.broker.pid),
+    "the nats-server": _sigkill(lambda lab: lab.platform.broker.pid),
     "the nats-server and its store": _wipe_the_broker,
 }
 

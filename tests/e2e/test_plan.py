@@ -17,7 +17,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.devkit.dryrun.gateway import own_gateway
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS
-from metaloop.devkit.testbed.lab import Ground, install_parent
+from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
 from metaloop.devkit.testbed.story import THINGS, answer_with, config_maps_of
 from metaloop.devkit.testbed.webhook import Behaviour, Reply, Webhook
@@ -40,12 +40,12 @@ class Ended:
 class Desk:
     """A cluster with a controller that nobody serves, and somebody who types commands."""
 
-    ground: Ground
+    platform: Platform
     webhook: Webhook
 
     async def types(self, *arguments: str) -> Ended:
         """Runs `metaloop` with these arguments."""
-        environment = {**os.environ, "KUBECONFIG": str(self.ground.plane.kubeconfig_path), "COLUMNS": "200"}
+        environment = {**os.environ, "KUBECONFIG": str(self.platform.plane.kubeconfig_path), "COLUMNS": "200"}
         process = await asyncio.create_subprocess_exec(
             *_COMMAND, *arguments, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
@@ -57,7 +57,7 @@ class Desk:
         url = self.webhook.on(name, behaviour)
         rule = {"apiVersion": THINGS.api_version, "resource": THINGS.resource, "labelSelector": {"matchLabels": {"of": name}}}
         manifest = composite(name, parent=THINGS, hook_url=url, children=[child_rule()], **{"parentResource": rule, **spec})
-        await self.ground.cluster.create(COMPOSITES, manifest)
+        await self.platform.cluster.create(COMPOSITES, manifest)
 
     async def decorator(self, name: str, behaviour: Behaviour, **spec: object) -> None:
         """A decorator of the same things."""
@@ -69,27 +69,27 @@ class Desk:
             "metadata": {"name": name},
             "spec": {"resources": [rule], "hooks": hooks, **spec},  # type: ignore[dict-item]
         }
-        await self.ground.cluster.create(DECORATORS, manifest)
+        await self.platform.cluster.create(DECORATORS, manifest)
 
     async def parent(self, name: str, *, of: str, **spec: object) -> JsonObject:
         """A parent in the namespace `default`."""
         obj = parent(THINGS, name, namespace="default", labels={"of": of}, spec=dict(spec))  # type: ignore[arg-type]
-        return await self.ground.cluster.create(THINGS, obj, namespace="default")
+        return await self.platform.cluster.create(THINGS, obj, namespace="default")
 
     async def child(self, name: str, *, of: JsonObject, owned: bool = True, text: str = "") -> None:
         """A ConfigMap of a parent, or an orphan that it may adopt."""
         obj = config_map(name, labels={"parent": unstructured.name(of)}, data={"text": text})
         if owned:
             unstructured.metadata(obj)["ownerReferences"] = [reference_to(of)]
-        await self.ground.cluster.create(CONFIG_MAPS, obj, namespace="default")
+        await self.platform.cluster.create(CONFIG_MAPS, obj, namespace="default")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def desk(assets: Path) -> AsyncIterator[Desk]:
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
-            yield Desk(ground=ground, webhook=webhook)
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
+            yield Desk(platform=platform, webhook=webhook)
 
 
 def three(request: JsonObject) -> JsonObject:
@@ -100,7 +100,7 @@ def three(request: JsonObject) -> JsonObject:
 async def test_plan_of_a_new_parent_names_each_write_and_does_none(desk: Desk) -> None:
     await desk.controller("fresh", three)
     await desk.parent("new", of="fresh", text="hello")
-    mark = desk.ground.audit.mark()
+    mark = desk.platform.audit.mark()
 
     ended = await desk.types("plan", "thing/new")
 
@@ -111,10 +111,10 @@ async def test_plan_of_a_new_parent_names_each_write_and_does_none(desk: Desk) -
     assert "~ 4. update Thing default/new (status)" in ended.out
     assert "+children: 0" in ended.out
     assert "4 writes would be done, and none was" in ended.out
-    requests = desk.ground.audit.ours_since(mark)
+    requests = desk.platform.audit.ours_since(mark)
     assert requests
     assert {request.verb for request in requests} <= _HARMLESS
-    assert await desk.ground.cluster.list(CONFIG_MAPS, "default", labels="parent=new") == []
+    assert await desk.platform.cluster.list(CONFIG_MAPS, "default", labels="parent=new") == []
 
 
 async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk) -> None:
@@ -123,7 +123,7 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     await desk.child("old-0", of=owner, text="before")
     await desk.child("old-1", of=owner, owned=False, text="after")
     await desk.child("old-9", of=owner)
-    mark = desk.ground.audit.mark()
+    mark = desk.platform.audit.mark()
 
     ended = await desk.types("plan", "settled", "default/old", "--output", "json")
 
@@ -140,13 +140,13 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     assert {"-  text: before", "+  text: after"} <= set(writes["update", "ConfigMap default/old-0"]["diff"])
     assert told["outcome"]["result"] == "done"
     assert (told["controller"], told["parent"]) == ("CompositeController/settled", "Thing default/old")
-    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_of_what_is_paused_shows_what_the_end_of_the_pause_would_bring(desk: Desk) -> None:
     await desk.controller("halted", three)
     await desk.parent("halted", of="halted", count=1)
-    await desk.ground.cluster.patch(THINGS, "default", "halted", {"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}})
+    await desk.platform.cluster.patch(THINGS, "default", "halted", {"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}})
 
     ended = await desk.types("plan", "halted", "default/halted")
 
@@ -178,14 +178,14 @@ async def test_plan_shows_hooks_what_they_ask_to_see(desk: Desk) -> None:
     hook = {"webhook": {"url": desk.webhook.on("curious", counts)}}
     await desk.controller("curious", counts, hooks={"sync": hook, "customize": hook})
     await desk.parent("looker", of="curious")
-    await desk.ground.cluster.create(CONFIG_MAPS, config_map("seen", labels={"shared": "yes"}), namespace="default")
-    mark = desk.ground.audit.mark()
+    await desk.platform.cluster.create(CONFIG_MAPS, config_map("seen", labels={"shared": "yes"}), namespace="default")
+    mark = desk.platform.audit.mark()
 
     ended = await desk.types("plan", "curious", "default/looker", "-o", "json")
 
     [status] = json.loads(ended.out)["writes"]
     assert status["after"]["status"]["related"] == ["seen"]
-    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_of_what_nobody_serves_says_so(desk: Desk) -> None:
@@ -233,7 +233,7 @@ async def test_finalizers_of_a_controller_that_is_gone_are_released(desk: Desk) 
     mine, other = "metacontroller.io/compositecontroller-gone", "testbed.example.com/other"
     for name in ("stranded-1", "stranded-2"):
         await desk.parent(name, of="gone")
-        await desk.ground.cluster.patch(THINGS, "default", name, {"metadata": {"finalizers": [other, mine]}})
+        await desk.platform.cluster.patch(THINGS, "default", name, {"metadata": {"finalizers": [other, mine]}})
 
     looked = await desk.types("release-finalizers", "cc/gone", "--dry-run")
     assert looked.code == 0, looked.err
@@ -257,27 +257,27 @@ async def test_finalizers_of_a_live_controller_are_not_released(desk: Desk) -> N
 
 
 async def _finalizers(desk: Desk, name: str) -> list[str]:
-    return unstructured.finalizers(await desk.ground.cluster.get(THINGS, "default", name))
+    return unstructured.finalizers(await desk.platform.cluster.get(THINGS, "default", name))
 
 
 async def test_plan_of_a_rolling_update_names_revisions_first(desk: Desk) -> None:
     await desk.controller("rolling", three, childResources=[child_rule(method="RollingInPlace")])
     await desk.parent("roller", of="rolling", count=1)
-    mark = desk.ground.audit.mark()
+    mark = desk.platform.audit.mark()
 
     ended = await desk.types("plan", "rolling", "default/roller", "-o", "json")
 
     writes = [(write["verb"], write["kind"]) for write in json.loads(ended.out)["writes"]]
     assert writes == [("create", "ControllerRevision"), ("create", "ConfigMap"), ("update", "Thing")]
-    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_shows_for_what_difference_a_child_would_be_recreated(desk: Desk) -> None:
     await desk.controller("anew", three, childResources=[child_rule(method="Recreate")])
     await desk.parent("anew", of="anew", count=1, text="before")
     wanted = json.loads((await desk.types("plan", "anew", "default/anew", "-o", "json")).out)["writes"][0]["after"]
-    await desk.ground.cluster.create(CONFIG_MAPS, wanted, namespace="default")
-    await desk.ground.cluster.patch(THINGS, "default", "anew", {"spec": {"text": "after"}})
+    await desk.platform.cluster.create(CONFIG_MAPS, wanted, namespace="default")
+    await desk.platform.cluster.patch(THINGS, "default", "anew", {"spec": {"text": "after"}})
 
     ended = await desk.types("plan", "anew", "default/anew", "-o", "json")
 
@@ -292,9 +292,9 @@ async def test_plan_in_the_middle_of_a_rolling_update_shows_which_children_chang
     for name in ("midway-0", "midway-1"):
         await desk.child(name, of=owner, text="before")
     first = json.loads((await desk.types("plan", "midway", "default/midway", "-o", "json")).out)["writes"][0]["after"]
-    await desk.ground.cluster.create(REVISIONS, first, namespace="default")
-    await desk.ground.cluster.patch(THINGS, "default", "midway", {"spec": {"text": "after"}})
-    mark = desk.ground.audit.mark()
+    await desk.platform.cluster.create(REVISIONS, first, namespace="default")
+    await desk.platform.cluster.patch(THINGS, "default", "midway", {"spec": {"text": "after"}})
+    mark = desk.platform.audit.mark()
 
     ended = await desk.types("plan", "midway", "default/midway", "-o", "json")
 
@@ -303,7 +303,7 @@ async def test_plan_in_the_middle_of_a_rolling_update_shows_which_children_chang
     assert told[:2] == [("create", "ControllerRevision"), ("update", "ControllerRevision")]
     assert ("update", "ConfigMap") in told
     assert [line for line in writes[1]["diff"] if line[0] in "+-"] == ["-  - midway-0"]
-    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(desk: Desk) -> None:
@@ -317,11 +317,11 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
         resources=[{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"decorate": "me"}}}],
         attachments=[{"apiVersion": "v1", "resource": "configmaps"}],
     )
-    await desk.ground.cluster.create(CONFIG_MAPS, config_map("subject", labels={"decorate": "me"}), namespace="default")
-    mark = desk.ground.audit.mark()
+    await desk.platform.cluster.create(CONFIG_MAPS, config_map("subject", labels={"decorate": "me"}), namespace="default")
+    mark = desk.platform.audit.mark()
 
     with run_folder() as folder:
-        async with own_gateway(folder, kubeconfig=str(desk.ground.plane.kubeconfig_path)) as gateway:
+        async with own_gateway(folder, kubeconfig=str(desk.platform.plane.kubeconfig_path)) as gateway:
             elsewhere = ("--gateway-url", gateway.url, "--gateway-token", gateway.token)
             ended = await desk.types("plan", "configmap/subject", *elsewhere)
 
@@ -329,4 +329,4 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
     assert "+ 1. create ConfigMap default/attached" in ended.out
     assert "+    seen: subject" in ended.out
     assert "starting a hook gateway" not in ended.err
-    assert {request.verb for request in desk.ground.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS

@@ -7,9 +7,9 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, CRDS, NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.following import Following, rule
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import parent, parent_resource
+from metaloop.devkit.testbed.related import RelatedObjects, rule
 from metaloop.devkit.testbed.story import THINGS, Story, answer_with
 
 _MAPS = "ConfigMap.v1"
@@ -18,106 +18,106 @@ _TOLD_SECONDS = 40
 
 
 async def test_only_the_parents_that_name_an_object_are_asked_about_its_change(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda parent: [rule(CONFIG_MAPS, names=[f"of-{unstructured.name(parent)}", "of-all"])], answer=_no_children)
+    related = RelatedObjects(story)
+    await related.controller(lambda parent: [rule(CONFIG_MAPS, names=[f"of-{unstructured.name(parent)}", "of-all"])], answer=_no_children)
     for name in ("p", "q", "r"):
-        await following.config_map(f"of-{name}", text="before")
+        await related.config_map(f"of-{name}", text="before")
         await story.parent(name)
     for name in ("p", "q", "r"):
-        await eventually(lambda name=name: following.shows(name, _MAPS, {f"of-{name}"}))
+        await eventually(lambda name=name: related.shows(name, _MAPS, {f"of-{name}"}))
         await eventually(lambda name=name: story.settled(name, children=0))
         # Its own status is a change of the parent too: the last for now.
         await eventually(lambda name=name: story.called(2, parent=name))
     calls = {name: len(story.calls(parent=name)) for name in ("p", "q", "r")}
     customized = len(story.calls("customize"))
 
-    await following.config_map("of-q", text="after")
-    await eventually(lambda: _text_is(following, "q", "of-q", "after"))
+    await related.config_map("of-q", text="after")
+    await eventually(lambda: _text_is(related, "q", "of-q", "after"))
     await steadily(story.no_more_than(calls["p"], parent="p"), for_seconds=0.3)
     assert {name: len(story.calls(parent=name)) - calls[name] for name in calls} == {"p": 0, "q": 1, "r": 0}
 
-    await following.config_map("of-all")
+    await related.config_map("of-all")
     for name in ("p", "q", "r"):
-        await eventually(lambda name=name: following.shows(name, _MAPS, {f"of-{name}", "of-all"}))
+        await eventually(lambda name=name: related.shows(name, _MAPS, {f"of-{name}", "of-all"}))
     assert {name: len(story.calls(parent=name)) - calls[name] for name in calls} == {"p": 1, "q": 2, "r": 1}
     assert len(story.calls("customize")) == customized
 
 
 async def test_object_that_comes_into_a_selection_and_leaves_it_is_noticed(story: Story) -> None:
-    following = Following(story)
+    related = RelatedObjects(story)
     selector = {"matchLabels": {"story": story.name, "wanted": "yes"}}
-    await following.controller(lambda _: [rule(CONFIG_MAPS, labelSelector=selector)], answer=_no_children)
+    await related.controller(lambda _: [rule(CONFIG_MAPS, labelSelector=selector)], answer=_no_children)
     await story.parent("p")
-    await eventually(lambda: following.shows("p", _MAPS, set()))
+    await eventually(lambda: related.shows("p", _MAPS, set()))
 
-    await following.config_map("a")
+    await related.config_map("a")
     await _label(story, "a", {"wanted": "yes"})
-    await eventually(lambda: following.shows("p", _MAPS, {"a"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"a"}))
     await _label(story, "a", {"wanted": "no"})
-    await eventually(lambda: following.shows("p", _MAPS, set()))
+    await eventually(lambda: related.shows("p", _MAPS, set()))
     await _label(story, "a", {"wanted": "yes"})
-    await eventually(lambda: following.shows("p", _MAPS, {"a"}))
+    await eventually(lambda: related.shows("p", _MAPS, {"a"}))
     await story.cluster.delete(CONFIG_MAPS, story.name, "a")
-    await eventually(lambda: following.shows("p", _MAPS, set()))
+    await eventually(lambda: related.shows("p", _MAPS, set()))
 
 
 async def test_namespace_whose_labels_change_comes_into_reach_and_leaves_it(story: Story) -> None:
-    following = Following(story)
-    await following.namespace("red")
-    await following.namespace("blue")
-    await following.config_map("a", namespace=following.red)
-    await following.config_map("b", namespace=following.blue)
-    await following.controller(lambda _: [following.placed({"namespaceSelector": {"matchLabels": {"color": "red"}}})], version="v2")
+    related = RelatedObjects(story)
+    await related.namespace("red")
+    await related.namespace("blue")
+    await related.config_map("a", namespace=related.red)
+    await related.config_map("b", namespace=related.blue)
+    await related.controller(lambda _: [related.placed({"namespaceSelector": {"matchLabels": {"color": "red"}}})], version="v2")
     await story.parent("p")
-    await eventually(lambda: following.shows("p", _MAPS, {f"{following.red}/a"}))
+    await eventually(lambda: related.shows("p", _MAPS, {f"{related.red}/a"}))
 
-    await story.cluster.patch(NAMESPACES, "", following.blue, {"metadata": {"labels": {"color": "red"}}})
-    await eventually(lambda: following.shows("p", _MAPS, {f"{following.red}/a", f"{following.blue}/b"}))
-    await story.cluster.patch(NAMESPACES, "", following.red, {"metadata": {"labels": {"color": None}}})
-    await eventually(lambda: following.shows("p", _MAPS, {f"{following.blue}/b"}))
+    await story.cluster.patch(NAMESPACES, "", related.blue, {"metadata": {"labels": {"color": "red"}}})
+    await eventually(lambda: related.shows("p", _MAPS, {f"{related.red}/a", f"{related.blue}/b"}))
+    await story.cluster.patch(NAMESPACES, "", related.red, {"metadata": {"labels": {"color": None}}})
+    await eventually(lambda: related.shows("p", _MAPS, {f"{related.blue}/b"}))
 
 
 async def test_new_namespace_that_is_selected_is_in_reach(story: Story) -> None:
-    following = Following(story)
-    await following.controller(lambda _: [following.placed({"namespaceSelector": {"matchLabels": {"color": "red"}}})], version="v2")
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [related.placed({"namespaceSelector": {"matchLabels": {"color": "red"}}})], version="v2")
     await story.parent("p")
-    await eventually(lambda: following.shows("p", _MAPS, set()))
+    await eventually(lambda: related.shows("p", _MAPS, set()))
 
-    await following.namespace("red")
-    await following.config_map("a", namespace=following.red)
+    await related.namespace("red")
+    await related.config_map("a", namespace=related.red)
 
-    await eventually(lambda: following.shows("p", _MAPS, {f"{following.red}/a"}))
+    await eventually(lambda: related.shows("p", _MAPS, {f"{related.red}/a"}))
 
 
 async def test_object_deleted_while_the_hook_is_asked_is_missed_by_the_next_call(story: Story) -> None:
-    following, asked, go_on = Following(story), asyncio.Event(), asyncio.Event()
+    related, asked, go_on = RelatedObjects(story), asyncio.Event(), asyncio.Event()
 
     async def waiting(request: JsonObject) -> JsonObject:
         asked.set()
         await go_on.wait()
         return answer_with(request, [])
 
-    await following.config_map("a")
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["a"])], answer=waiting)
+    await related.config_map("a")
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["a"])], answer=waiting)
     await story.parent("p")
     await asyncio.wait_for(asked.wait(), timeout=10)
-    assert set(following.shown("p", _MAPS)) == {"a"}
+    assert set(related.shown("p", _MAPS)) == {"a"}
 
     await story.cluster.delete(CONFIG_MAPS, story.name, "a")
     go_on.set()
 
-    await eventually(lambda: following.shows("p", _MAPS, set()))
+    await eventually(lambda: related.shows("p", _MAPS, set()))
 
 
 async def test_kind_that_does_not_exist_yet_is_waited_for(story: Story) -> None:
     """It is said on the controller and on the parent, nothing is deleted meanwhile, and it heals by itself."""
     comets = _kind("comets")
-    following = Following(story)
-    await following.controller(lambda _: [])
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [])
     await story.parent("p", text="t")
     await eventually(lambda: story.settled("p"))
 
-    following.now_follows(lambda _: [rule(comets)])
+    related.set_rules(lambda _: [rule(comets)])
     await story.change("p", text="t2")
     await eventually(lambda: story.warning(of="p", containing="comets"))
     await eventually(lambda: story.warning(of=story.name, containing="comets"))
@@ -126,7 +126,7 @@ async def test_kind_that_does_not_exist_yet_is_waited_for(story: Story) -> None:
 
     await install_parent(story.cluster, comets)
     await story.cluster.create(comets, parent(comets, "halley"), namespace=story.name)
-    await eventually(lambda: following.shows("p", f"Comet.{comets.api_version}", {"halley"}))
+    await eventually(lambda: related.shows("p", f"Comet.{comets.api_version}", {"halley"}))
     await eventually(lambda: story.shows("p", text="t2"))
     await eventually(lambda: story.ready(status="True", reason="Synced"), within_seconds=_TOLD_SECONDS)
 
@@ -134,9 +134,9 @@ async def test_kind_that_does_not_exist_yet_is_waited_for(story: Story) -> None:
 async def test_kind_that_goes_away_is_waited_for_again(story: Story) -> None:
     meteors = _kind("meteors")
     await install_parent(story.cluster, meteors)
-    following = Following(story)
+    related = RelatedObjects(story)
     await story.cluster.create(meteors, parent(meteors, "m"), namespace=story.name)
-    await following.controller(lambda _: [rule(meteors)])
+    await related.controller(lambda _: [rule(meteors)])
     await story.parent("p", text="t")
     await eventually(lambda: story.settled("p"))
 
@@ -146,21 +146,21 @@ async def test_kind_that_goes_away_is_waited_for_again(story: Story) -> None:
 
     await install_parent(story.cluster, meteors)
     await story.cluster.create(meteors, parent(meteors, "n"), namespace=story.name)
-    await eventually(lambda: following.shows("p", f"Meteor.{meteors.api_version}", {"n"}), within_seconds=30)
+    await eventually(lambda: related.shows("p", f"Meteor.{meteors.api_version}", {"n"}), within_seconds=30)
     await eventually(lambda: story.ready(status="True", reason="Synced"), within_seconds=_TOLD_SECONDS)
 
 
 async def test_watch_starts_when_first_needed_and_stops_when_nobody_follows(story: Story) -> None:
     moons = _kind("moons")
     await install_parent(story.cluster, moons)
-    following = Following(story)
-    await following.controller(lambda parent: [rule(moons)] if unstructured.name(parent) == "p" else [], answer=_no_children)
+    related = RelatedObjects(story)
+    await related.controller(lambda parent: [rule(moons)] if unstructured.name(parent) == "p" else [], answer=_no_children)
     await story.parent("q")
     await eventually(lambda: story.settled("q", children=0))
     assert not await _is_watched(story, moons)
 
     await story.parent("p")
-    await eventually(lambda: following.shows("p", f"Moon.{moons.api_version}", set()))
+    await eventually(lambda: related.shows("p", f"Moon.{moons.api_version}", set()))
     assert await _is_watched(story, moons)
     assert await _follows(story, "p")
 
@@ -172,8 +172,8 @@ async def test_watch_starts_when_first_needed_and_stops_when_nobody_follows(stor
 async def test_watch_stops_with_its_controller(story: Story) -> None:
     rings = _kind("rings")
     await install_parent(story.cluster, rings)
-    following = Following(story)
-    await following.controller(lambda _: [rule(rings)], answer=_no_children)
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [rule(rings)], answer=_no_children)
     await story.parent("p")
     await eventually(lambda: story.settled("p", children=0))
     assert await _is_watched(story, rings)
@@ -186,8 +186,8 @@ async def test_watch_stops_with_its_controller(story: Story) -> None:
 async def test_watch_stops_when_nobody_is_asked_any_more_what_to_follow(story: Story) -> None:
     shadows = _kind("shadows")
     await install_parent(story.cluster, shadows)
-    following = Following(story)
-    await following.controller(lambda _: [rule(shadows)], answer=_no_children)
+    related = RelatedObjects(story)
+    await related.controller(lambda _: [rule(shadows)], answer=_no_children)
     await story.parent("p")
     await eventually(lambda: story.settled("p", children=0))
     assert await _is_watched(story, shadows)
@@ -199,25 +199,25 @@ async def test_watch_stops_when_nobody_is_asked_any_more_what_to_follow(story: S
 
 
 async def test_watcher_that_starts_anew_learns_what_is_followed(story: Story) -> None:
-    following = Following(story)
-    await following.config_map("source", text="before")
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], answer=_no_children)
+    related = RelatedObjects(story)
+    await related.config_map("source", text="before")
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], answer=_no_children)
     await story.parent("p")
-    await eventually(lambda: _text_is(following, "p", "source", "before"))
+    await eventually(lambda: _text_is(related, "p", "source", "before"))
 
     await story.lab.stack.watcher.kill()
-    await following.config_map("source", text="between")
+    await related.config_map("source", text="between")
     await story.lab.stack.watcher.start()
 
-    await eventually(lambda: _text_is(following, "p", "source", "between"), within_seconds=30)
-    await following.config_map("source", text="after")
-    await eventually(lambda: _text_is(following, "p", "source", "after"))
+    await eventually(lambda: _text_is(related, "p", "source", "between"), within_seconds=30)
+    await related.config_map("source", text="after")
+    await eventually(lambda: _text_is(related, "p", "source", "after"))
 
 
 async def test_at_rest_related_objects_cost_nothing(story: Story) -> None:
-    following = Following(story)
-    await following.config_map("source")
-    await following.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], resyncPeriodSeconds=1)
+    related = RelatedObjects(story)
+    await related.config_map("source")
+    await related.controller(lambda _: [rule(CONFIG_MAPS, names=["source"])], resyncPeriodSeconds=1)
     await story.parent("p")
     await eventually(lambda: story.settled("p"))
     await eventually(lambda: story.called(3))
@@ -241,8 +241,8 @@ async def _label(story: Story, name: str, labels: dict[str, str]) -> None:
     await story.cluster.patch(CONFIG_MAPS, story.name, name, {"metadata": {"labels": {**labels}}})
 
 
-async def _text_is(following: Following, parent: str, name: str, text: str) -> None:
-    data = unstructured.child_object(unstructured.child_object(following.shown(parent, _MAPS), name), "data")
+async def _text_is(related: RelatedObjects, parent: str, name: str, text: str) -> None:
+    data = unstructured.child_object(unstructured.child_object(related.shown(parent, _MAPS), name), "data")
     expect(data.get("text") == text, f"{parent} was shown {data} of {name}, not yet {text}")
 
 

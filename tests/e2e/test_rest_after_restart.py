@@ -8,7 +8,7 @@ import pytest
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -22,14 +22,14 @@ async def test_after_a_restart_of_everything_nothing_is_written(assets: Path, st
     """The setting chooses for all controllers."""
     with run_folder() as folder:
         async with (
-            Ground.start(assets, folder) as ground,
+            Platform.start(assets, folder) as platform,
             Webhook.serve() as webhook,
-            ground.stack(settings={"APPLY_STRATEGY": strategy}) as stack,
+            platform.stack(settings={"APPLY_STRATEGY": strategy}) as stack,
         ):
-            await install_parent(ground.cluster, THINGS)
-            story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="restart")
+            await install_parent(platform.cluster, THINGS)
+            story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="restart")
             await _settled_parents(story)
-            mark, calls = ground.audit.mark(), len(story.calls())
+            mark, calls = platform.audit.mark(), len(story.calls())
 
             async with asyncio.TaskGroup() as group:
                 for service in stack.services:
@@ -40,7 +40,7 @@ async def test_after_a_restart_of_everything_nothing_is_written(assets: Path, st
             await eventually(lambda: _all_asked(story, since=calls), within_seconds=_SETTLE_SECONDS)
             await story.change("p0", text="new")
             await eventually(lambda: story.shows("p0", text="new"))
-            writes = [each for each in ground.audit.ours_since(mark) if each.is_write and each.namespace == story.name]
+            writes = [each for each in platform.audit.ours_since(mark) if each.is_write and each.namespace == story.name]
             assert {each.name.partition("-")[0] for each in writes} == {"p0"}
             assert len(writes) == 3 + 1  # its children, and its status for the new generation
 

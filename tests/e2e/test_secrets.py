@@ -13,7 +13,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import COMPOSITES, EVENTS
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.jaeger import Jaeger
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Behaviour, Reply, Webhook
 from metaloop.devkit.workdir import run_folder
@@ -29,11 +29,11 @@ PLANTED = (TOKEN, PASSWORD, QUERY, b64encode(f"user:{PASSWORD}".encode()).decode
 async def watched(assets: Path, jaeger: Jaeger) -> AsyncIterator[Story]:
     """A story whose services say all that they ever say."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
             settings = {"OTLP_ENDPOINT": jaeger.otlp_endpoint, "LOG_LEVEL": "debug"}
-            async with ground.stack(settings=settings, reconcilers=1) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="confidential")
+            async with platform.stack(settings=settings, reconcilers=1) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="confidential")
                 await story.begin()
                 yield story
                 await story.end()
@@ -95,7 +95,7 @@ async def _is_logged(story: Story, word: str) -> None:
 
 async def _places(story: Story, jaeger: Jaeger) -> Mapping[str, str]:
     """What is to be seen in each place, once there is something of our story in it."""
-    ground, services = story.lab.ground, story.lab.stack.services
+    platform, services = story.lab.platform, story.lab.stack.services
     logs = {f"log of {service.name}": service.log.read_text() for service in services}
     async with httpx.AsyncClient(trust_env=False) as client:
         metrics = {f"metrics of {service.name}": (await client.get(service.metrics_url)).text for service in services}
@@ -104,7 +104,7 @@ async def _places(story: Story, jaeger: Jaeger) -> Mapping[str, str]:
         "controllers": str([found.get("status") for found in await story.cluster.list(COMPOSITES)]),
         "parents": str(await story.all_parents()),
     }
-    stored = {"job stream": "".join(path.read_text(errors="replace") for path in ground.broker.store.rglob("*") if path.is_file())}
+    stored = {"job stream": "".join(path.read_text(errors="replace") for path in platform.broker.store.rglob("*") if path.is_file())}
     places = {**logs, **metrics, **objects, **stored, "traces": await jaeger.everything()}
     for place in ("log of hookgateway", "log of reconciler-0", "events", "traces"):
         expect("webhook answered 500" in places[place], f"nothing is to be seen yet in {place}")

@@ -11,7 +11,7 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.audit import tally
 from metaloop.devkit.testbed.eventually import eventually, steadily
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -23,11 +23,11 @@ _LATE_SECONDS = 0.5
 async def late(assets: Path) -> AsyncIterator[Story]:
     """A story in a cluster of its own, whose watches are late, and in which a first parent has settled."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, ApiProxy.before(ground.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
-            async with ground.stack(kubeconfig=proxy.kubeconfig_path) as stack:
+        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
+            async with platform.stack(kubeconfig=proxy.kubeconfig_path) as stack:
                 proxy.watch_delay_seconds = _LATE_SECONDS
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="late")
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="late")
                 await story.begin()
                 await story.controller()
                 await story.parent("before")

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.jaeger import Jaeger, Span
-from metaloop.devkit.testbed.lab import Ground, Lab, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.timeout(900)  # the first time on a machine, Jaeger is 
 async def traced(assets: Path, jaeger: Jaeger) -> AsyncIterator[Story]:
     """A story whose services send their spans to Jaeger."""
     with run_folder() as folder:
-        async with Ground.start(assets, folder) as ground, Webhook.serve() as webhook:
-            await install_parent(ground.cluster, THINGS)
-            async with ground.stack(settings={"OTLP_ENDPOINT": jaeger.otlp_endpoint}, reconcilers=1) as stack:
-                story = Story(lab=Lab(ground=ground, stack=stack, webhook=webhook), name="traced")
+        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+            await install_parent(platform.cluster, THINGS)
+            async with platform.stack(settings={"OTLP_ENDPOINT": jaeger.otlp_endpoint}, reconcilers=1) as stack:
+                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="traced")
                 await story.begin()
                 await story.controller()
                 yield story

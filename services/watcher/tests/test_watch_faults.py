@@ -221,7 +221,7 @@ async def test_nonsense_harms_no_object_and_ends_no_watch_for_long(
         await put(cluster, namespace, "a", "0")
         await watched.until({"a": "0"})
 
-        assert proxy.slip_in(NONSENSE[what] + b"\n", of="configmaps") == 1
+        assert proxy.inject(NONSENSE[what] + b"\n", of="configmaps") == 1
         await change(cluster, namespace, "a", "1")
 
         await watched.until({"a": "1"})
@@ -240,7 +240,7 @@ async def test_an_error_in_the_middle_of_a_watch_ends_it_for_a_moment(
         await put(cluster, namespace, "a", "0")
         await watched.until({"a": "0"})
 
-        proxy.slip_in((ERROR % status).encode() + b"\n", of="configmaps")
+        proxy.inject((ERROR % status).encode() + b"\n", of="configmaps")
         await change(cluster, namespace, "a", "1")
 
         await watched.until({"a": "1"}, within_seconds=2)

@@ -23,7 +23,7 @@ from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import Request
 from metaloop.devkit.testbed.builtin import SECRETS, SERVICES, STATEFUL_SETS, named
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, NAMESPACES, ApiRefused, Cluster
-from metaloop.devkit.testbed.lab import Ground, install
+from metaloop.devkit.testbed.lab import Platform, install
 from metaloop.devkit.workdir import private_folder
 
 _CRD_FILE = "crd.yaml"
@@ -39,7 +39,7 @@ _HOST_AND_PORT = re.compile(r"^http://[^/]+")
 class Environment:
     """The running parts."""
 
-    ground: Ground
+    platform: Platform
     stack: Stack
     example: Path
     namespace: str
@@ -48,7 +48,7 @@ class Environment:
     @property
     def cluster(self) -> Cluster:
         """A client of the cluster, with the rights of its user."""
-        return self.ground.cluster
+        return self.platform.cluster
 
     async def apply(self, file: str) -> None:
         """Create the objects of one of the example's files, unless they exist."""
@@ -62,7 +62,7 @@ class Environment:
 
     def requests(self) -> list[Request]:
         """Metaloop's requests to the API server, from the server's audit log."""
-        return self.ground.audit.ours_since(0)
+        return self.platform.audit.ours_since(0)
 
     async def hook_calls(self) -> int:
         """How many hook calls the hook gateway has counted."""
@@ -79,23 +79,23 @@ async def start_environment(folder: Path, *, example: Path, namespace: str) -> A
     programs = await ensure()
     async with AsyncExitStack() as parts:
         with console.progress("starting etcd, kube-apiserver, kube-controller-manager, nats-server") as progress:
-            ground = await parts.enter_async_context(Ground.start(programs, folder))
+            platform = await parts.enter_async_context(Platform.start(programs, folder))
             progress.done("control plane ready, Metaloop's CRDs installed")
         with console.progress("starting watcher, hookgateway, two reconcilers, and the example's hook") as progress:
-            stack = await parts.enter_async_context(ground.stack(reconcilers=2))
-            environment = await parts.enter_async_context(install_example(ground, stack, example=example, namespace=namespace))
+            stack = await parts.enter_async_context(platform.stack(reconcilers=2))
+            environment = await parts.enter_async_context(install_example(platform, stack, example=example, namespace=namespace))
             progress.done("Metaloop ready, the example's controller installed")
         yield environment
 
 
 @asynccontextmanager
-async def install_example(ground: Ground, stack: Stack, *, example: Path, namespace: str) -> AsyncIterator[Environment]:
+async def install_example(platform: Platform, stack: Stack, *, example: Path, namespace: str) -> AsyncIterator[Environment]:
     """The example's hook, kinds and controllers on services that already run, for as long as the block lasts."""
-    async with _hook(example, ground.workdir) as hook_url:
-        await _install_kinds(ground.cluster, example, namespace)
+    async with _hook(example, platform.workdir) as hook_url:
+        await _install_kinds(platform.cluster, example, namespace)
         controllers = [_served_at(hook_url, manifest) for manifest in _manifests(example / _CONTROLLER_FILE)]
-        async with _installed_controllers(ground.cluster, controllers):
-            yield Environment(ground=ground, stack=stack, example=example, namespace=namespace)
+        async with _installed_controllers(platform.cluster, controllers):
+            yield Environment(platform=platform, stack=stack, example=example, namespace=namespace)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from metaloop.devkit.processes import Daemon
 from metaloop.devkit.testbed.builtin import SERVICES
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import expect
-from metaloop.devkit.testbed.lab import Ground, install_parent
+from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import parent_resource
 
 API_SERVICES = ResourceInfo(api_version="apiregistration.k8s.io/v1", resource="apiservices", kind="APIService", namespaced=False)
@@ -39,10 +39,10 @@ class AggregatedApi:
 
     @staticmethod
     @asynccontextmanager
-    async def start(ground: Ground) -> AsyncIterator["AggregatedApi"]:
+    async def start(platform: Platform) -> AsyncIterator["AggregatedApi"]:
         """The second API server, serving for as long as the block lasts; none of its groups is registered."""
-        async with ground.plane.aggregated() as plane, Cluster.connect(plane) as behind:
-            api = AggregatedApi(plane=plane, front=ground.cluster, behind=behind)
+        async with platform.plane.aggregated() as plane, Cluster.connect(plane) as behind:
+            api = AggregatedApi(plane=plane, front=platform.cluster, behind=behind)
             await api.front.create(SERVICES, _service(), namespace=_NAMESPACE)
             yield api
             await api.front.delete(SERVICES, _NAMESPACE, _SERVICE)

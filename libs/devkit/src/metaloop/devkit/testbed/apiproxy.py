@@ -125,7 +125,7 @@ class ApiProxy:
                 watch.lines.put_nowait((0.0, b""))
         return len(chosen)
 
-    def slip_in(self, line: bytes, *, of: str = "") -> int:
+    def inject(self, line: bytes, *, of: str = "") -> int:
         """Have all open watches whose path holds `of` say a line that the server never said; how many those are."""
         chosen = [watch for watch in self._watches if of in watch.path]
         for watch in chosen:

@@ -100,7 +100,7 @@ class Chaos:
 
     async def _act(self) -> None:
         """Kill a process, stall one for a while, or wipe the broker's store."""
-        broker = self._story.lab.ground.broker
+        broker = self._story.lab.platform.broker
         victim = self._mischief.choice(self._victims())
         what = self._mischief.choices(["kill", "stall", "wipe"], weights=[6, 3, 1])[0]
         self.report.acts[f"{what} {broker.daemon.name if what == 'wipe' else victim.name}"] += 1
@@ -117,8 +117,8 @@ class Chaos:
     def _victims(self) -> list[Daemon]:
         lab = self._story.lab
         services = [service.daemon for service in lab.stack.services]
-        api_server = [lab.ground.plane.apiserver] if self._options.with_api_server else []
-        return [*services, lab.ground.broker.daemon, *api_server]
+        api_server = [lab.platform.plane.apiserver] if self._options.with_api_server else []
+        return [*services, lab.platform.broker.daemon, *api_server]
 
     async def _make_changes(self, until: float) -> None:
         while time.monotonic() < until:

@@ -25,7 +25,7 @@ _ALREADY_EXISTS = 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Platform:
     """A cluster with our CRDs, and the broker; the services are not running yet."""
 
     plane: ControlPlane
@@ -36,7 +36,7 @@ class Ground:
 
     @staticmethod
     @asynccontextmanager
-    async def start(assets: Path, workdir: Path, *, connections: int = 64) -> AsyncIterator["Ground"]:
+    async def start(assets: Path, workdir: Path, *, connections: int = 64) -> AsyncIterator["Platform"]:
         """The parts that the services need, for as long as the block lasts."""
         log = workdir / "audit.log"
         async with (
@@ -45,7 +45,7 @@ class Ground:
             Cluster.connect(plane, connections=connections) as cluster,
         ):
             await install_crds(cluster)
-            yield Ground(plane=plane, broker=broker, cluster=cluster, audit=AuditLog(log), workdir=workdir)
+            yield Platform(plane=plane, broker=broker, cluster=cluster, audit=AuditLog(log), workdir=workdir)
 
     @asynccontextmanager
     async def stack(
@@ -73,26 +73,26 @@ class Ground:
 class Lab:
     """Everything running: the cluster, the broker, the services, and a webhook in this process."""
 
-    ground: Ground
+    platform: Platform
     stack: Stack
     webhook: Webhook
 
     @property
     def cluster(self) -> Cluster:
         """The way in."""
-        return self.ground.cluster
+        return self.platform.cluster
 
     @property
     def audit(self) -> AuditLog:
         """What the API server wrote down."""
-        return self.ground.audit
+        return self.platform.audit
 
     @staticmethod
     @asynccontextmanager
     async def start(assets: Path, workdir: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator["Lab"]:
         """All of it serving, for as long as the block lasts."""
-        async with Ground.start(assets, workdir) as ground, Webhook.serve() as webhook, ground.stack(settings=settings) as stack:
-            yield Lab(ground=ground, stack=stack, webhook=webhook)
+        async with Platform.start(assets, workdir) as platform, Webhook.serve() as webhook, platform.stack(settings=settings) as stack:
+            yield Lab(platform=platform, stack=stack, webhook=webhook)
 
     async def view(self, name: str, *, of: Service | None = None) -> list[JsonObject]:
         """What a watcher, the first unless one is given, shows of its `queue`, `leases`, `cache`, `subscriptions` or `controllers`."""

@@ -24,7 +24,7 @@ def rule(resource: ResourceInfo, **fields: object) -> JsonObject:
     return {"apiVersion": resource.api_version, "resource": resource.resource, **fields}  # type: ignore[dict-item]
 
 
-class Following:
+class RelatedObjects:
     """The words in which stories of related objects are told. All objects to follow bear the story's label, so that rules may be told by labels anywhere."""
 
     def __init__(self, story: Story) -> None:
@@ -73,7 +73,7 @@ class Following:
 
     def hooks(self, rules: Rules, *, answer: Behaviour = three_config_maps, version: str = "v1") -> JsonObject:
         """A controller's hooks, of which the customize hook answers with these rules."""
-        self.now_follows(rules)
+        self.set_rules(rules)
         return {
             "sync": self.story.hook("sync", answer, version=version),
             "customize": self.story.hook("customize", _customizing(rules), version=version),
@@ -83,7 +83,7 @@ class Following:
         """The story's controller, with a customize hook."""
         await self.story.controller(answer, **{"hooks": self.hooks(rules, answer=answer, version=version), **spec})
 
-    def now_follows(self, rules: Rules) -> None:
+    def set_rules(self, rules: Rules) -> None:
         """From now on the customize hook answers with these rules."""
         self.story.now_answers(_customizing(rules), "customize")
 
