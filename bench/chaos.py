@@ -79,8 +79,8 @@ async def _services(platform: Platform, proxy: ApiProxy, parts: AbstractSet[Part
 
 
 def _print(report: ChaosReport) -> None:
-    acts = ", ".join(f"{act} {count}x" for act, count in sorted(report.acts.items()))
-    typer.echo(f"  {acts}")
+    faults = ", ".join(f"{fault} {count}x" for fault, count in sorted(report.faults.items()))
+    typer.echo(f"  {faults}")
     typer.echo(
         f"  {report.changes} changes ({report.failed_changes} refused), {report.hook_calls} hook calls, "
         f"converged {report.converged_after_seconds:.1f} s after the last act"

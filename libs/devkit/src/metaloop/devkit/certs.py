@@ -38,7 +38,7 @@ class Authority:
         return _key_pair(self._ca.issue_cert(*hosts, common_name=name))
 
     def client(self, user: str, *, group: str = "") -> KeyPair:
-        """A key and certificate that an API server takes for a user, and for a member of `group` unless that is empty."""
+        """A key and certificate that identify a user to an API server, and a group unless that is empty."""
         return _key_pair(self._ca.issue_cert(_CLIENT_HOST, common_name=user, organization_name=group or None))
 
 

@@ -35,7 +35,10 @@ def error(text: str) -> None:
 
 
 def mute() -> None:
-    """Print nothing but errors from now on: whoever stops a command does not need to know which parts ended, and which were restarted."""
+    """Print nothing but errors from now on.
+
+    Whoever stops a command does not need to know which parts ended or were restarted.
+    """
     _terminal.is_muted = True
 
 
@@ -73,9 +76,9 @@ class Progress:
 
 @contextmanager
 def progress(what: str) -> Iterator[Progress]:
-    """Show that some work is under way for as long as the block lasts: as a live line on a terminal, as a line now and then elsewhere.
+    """Show that some work is under way for as long as the block lasts.
 
-    For coroutines: the lines come from the event loop.
+    On a terminal it is a live line, elsewhere a line now and then, which the running event loop repeats.
     """
     work = Progress(what)
     with _live_line(work) if _terminal.console.is_interactive else _repeated_lines(work):
@@ -102,7 +105,7 @@ class _Text(rich.progress.ProgressColumn):
 
 @contextmanager
 def _repeated_lines(work: Progress) -> Iterator[None]:
-    """What `rich` lacks: where there is no terminal it shows nothing until the end, and a log should show that work goes on."""
+    """A line now and then: without a terminal rich shows nothing, but a log should show that work goes on."""
     loop = asyncio.get_running_loop()
 
     def repeat() -> None:

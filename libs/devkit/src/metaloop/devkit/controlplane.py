@@ -17,9 +17,9 @@ ADMIN = "admin"
 _ADMINS = "system:masters"
 _SERVING_HOSTS = (LOOPBACK, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
-# Unix sockets in the run's own folder cannot collide with another run's ports, and keep out the machine's other users, whom
-# etcd would let in without credentials. They are relative to the folder because the path of a socket is limited to about
-# 100 characters. They look like host and port because etcd parses them as addresses.
+# Unix sockets in the run's own folder cannot collide with another run's ports, and keep out the machine's other users,
+# whom etcd would let in without credentials. They are relative to the folder because the path of a socket is limited to
+# about 100 characters. They look like host and port because etcd parses them as addresses.
 _ETCD_SOCKET = "etcd:2379"
 _ETCD_CLIENTS, _ETCD_PEERS = f"unix://{_ETCD_SOCKET}", "unix://etcd:2380"
 

@@ -37,7 +37,10 @@ async def prepare(kubeconfig: Path, *, with_crds: bool) -> None:
 
 
 async def install_crds(client: KubeClient) -> None:
-    """Create or update the CRDs of our kinds, and wait until they are served; a different CRD of another field manager stays as it is."""
+    """Create or update the CRDs of our kinds, and wait until they are served.
+
+    A different CRD of another field manager stays as it is.
+    """
     async with asyncio.TaskGroup() as tasks:
         for crd in manifests.crds():
             tasks.create_task(_install(client, crd))
@@ -61,7 +64,8 @@ async def _reached(client: KubeClient) -> None:
 async def _install(client: KubeClient, crd: JsonObject) -> None:
     name = unstructured.name(crd)
     try:
-        # Server-side apply without force: it creates, updates what is ours, and is refused where another manager's fields differ.
+        # Server-side apply without force: it creates, updates what is ours, and is refused where another manager's
+        # fields differ.
         await client.patch(CRDS, "", name, dumps(crd), APPLY_PATCH, {"fieldManager": _FIELD_MANAGER})
     except Conflict:
         console.message(f"{name} was installed by somebody else and differs from ours: it is left as it is")

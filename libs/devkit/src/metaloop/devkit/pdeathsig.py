@@ -1,8 +1,8 @@
 """Runs a program that dies with the process which started it: `pdeathsig.py PARENT_PID PROGRAM ARGS...`.
 
-Neither asyncio nor psutil can set the kernel's parent-death signal. A bare interpreter runs this file as a script, so it
-imports the standard library only. It is a wrapper and no hook between fork and exec, because Python code there is unsafe
-in a parent that has threads.
+Neither asyncio nor psutil can set the kernel's parent-death signal. A bare interpreter runs this file as a script, so
+it imports the standard library only. It is a wrapper and not a hook between fork and exec, because Python code there
+is unsafe in a parent that has threads.
 """
 
 import ctypes

@@ -5,9 +5,9 @@ import socket
 
 LOOPBACK = "127.0.0.1"
 
-# Below the ports of outgoing connections (from 32768 on Linux), and below Kubernetes' node ports. A server that is restarted
-# on a port of the outgoing range may find it taken by a client, in the worst case by one that reconnected to this very port
-# and got connected to itself.
+# Below the ports of outgoing connections (from 32768 on Linux), and below Kubernetes' node ports. A server that is
+# restarted on a port of the outgoing range may find it taken by a client, in the worst case by one that reconnected to
+# this very port and got connected to itself.
 _CANDIDATES = range(20_000, 30_000)
 _ATTEMPTS = 200
 

@@ -16,7 +16,8 @@ _TIMEOUT_SECONDS = 1.0
 def http_ok(url: str, *, ca: Path | None = None) -> Probe:
     """A probe that succeeds if `url` answers with status 200; over TLS it trusts the given CA alone.
 
-    It speaks HTTP by hand because it runs many times while programs start: a client library would take the CPU that they need.
+    It speaks HTTP by hand because it runs many times while programs start: a client library would take the CPU that
+    they need.
     """
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca) if ca else None

@@ -41,7 +41,10 @@ class Program:
     start_seconds: float = 60.0
     """How long it may take to become ready."""
     stop_seconds: float = 0.0
-    """How long it may take to end after SIGTERM before it gets SIGKILL; 0: it gets SIGKILL at once, as it has nothing to save."""
+    """How long it may take to end after SIGTERM before it gets SIGKILL.
+
+    0: it gets SIGKILL at once, as it has nothing to save.
+    """
 
     @property
     def log(self) -> Path:
@@ -92,7 +95,10 @@ class Daemon:
         return psutil.Process(self.pid).memory_info().rss
 
     async def start(self) -> None:
-        """Return when it is ready, and restart it from then on when it ends; raises `StartFailed` if it does not become ready."""
+        """Return when it is ready, and restart it from then on when it ends.
+
+        Raises `StartFailed` if it does not become ready.
+        """
         if self.is_running:
             return
         await self._cancel_restarter()

@@ -1,4 +1,4 @@
-"""Starts child processes that the kernel kills when this process ends, and kills them together with their descendants."""
+"""Starts child processes that the kernel kills when this process ends."""
 
 import asyncio
 import os
@@ -17,8 +17,12 @@ _WRAPPER = Path(__file__).with_name("pdeathsig.py")
 
 
 async def spawn(argv: Sequence[str], *, folder: Path, log: Path, env: Mapping[str, str] | None = None) -> asyncio.subprocess.Process:
-    """A child process in our process group that does not outlive us; it works in `folder`, and appends its output to `log`."""
-    # The kernel ties a child to the *thread* that forked it: one forked by another thread would die when that thread ends.
+    """A child process in our process group that does not outlive us.
+
+    It works in `folder`, and appends its output to `log`.
+    """
+    # The kernel ties a child to the *thread* that forked it: one forked by another thread would die when that thread
+    # ends.
     if threading.current_thread() is not threading.main_thread():
         raise DevkitError(f"{argv[0]} can only be started from the main thread")
     with log.open("ab") as output:

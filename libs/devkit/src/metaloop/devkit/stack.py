@@ -33,7 +33,10 @@ class StackOptions:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings of all services, by their names without the prefix, as `{"LOG_LEVEL": "debug"}`."""
     port_base: int | None = None
-    """The first watcher's port; the hookgateway, the reconcilers and the other watchers have the ports after it. None: free ports."""
+    """The first watcher's port; the hookgateway, the reconcilers and the other watchers have the ports after it.
+
+    None: free ports.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,10 @@ def _connections(options: StackOptions, *, gateway_url: str) -> dict[str, str]:
 
 
 def _keeping_bytecode(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which Python caches its bytecode, as in an image: without it, each start of a service costs another second of CPU."""
+    """An environment in which Python caches its bytecode, as in an image.
+
+    Without the cache, each start of a service costs another second of CPU.
+    """
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "metaloop" / "bytecode"
     return {_BYTECODE: str(cache), **environ, "PYTHONDONTWRITEBYTECODE": ""}
 

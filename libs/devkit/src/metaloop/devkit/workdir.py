@@ -15,13 +15,17 @@ _NEW_LOCK = ".lock"
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """An empty folder for this process alone, removed afterwards; folders that killed runs left behind are removed as well."""
+    """An empty folder for this process alone, removed afterwards.
+
+    Folders that killed runs left behind are removed as well.
+    """
     sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         with (folder / _NEW_LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Only now, so that nobody sees the file before it is locked. The kernel frees the lock when this process ends.
+            # Only now, so that nobody sees the file before it is locked. The kernel frees the lock when this process
+            # ends.
             (folder / _NEW_LOCK).rename(folder / _LOCK)
             yield folder
     finally:

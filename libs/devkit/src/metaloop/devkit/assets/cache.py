@@ -32,7 +32,10 @@ def default_sources() -> tuple[Source, ...]:
 
 
 async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """A folder with all programs: $KUBEBUILDER_ASSETS, or a folder of the cache, which is filled first if it is missing; raises AssetsMissing."""
+    """A folder with all programs: $KUBEBUILDER_ASSETS, or a folder of the cache, which is filled first if need be.
+
+    Raises AssetsMissing if no source has a program.
+    """
     given = _given(environ)
     if given and not programs.missing_from(given):
         return given
@@ -77,7 +80,7 @@ def _folder_name(completes: Path | None) -> str:
 
 
 async def _fill(folder: Path, *, links: Mapping[str, Path], sources: Sequence[Source], wanted: Sequence[str] = programs.PROGRAMS) -> None:
-    """Make `folder` complete: with links to programs that exist elsewhere, and the rest from the first source that has it."""
+    """Fill `folder` with links to existing programs, and with the rest from the first source that has it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(folder.parent):
         if not programs.missing_from(folder, wanted):
@@ -113,7 +116,10 @@ async def _fetch_from_first(sources: Sequence[Source], *, into: Path, wanted: Se
 
 @asynccontextmanager
 async def _locked(folder: Path) -> AsyncIterator[None]:
-    """No other process fills the cache for as long as the block lasts. The kernel frees the lock of a process that ends."""
+    """No other process fills the cache for as long as the block lasts.
+
+    The kernel frees the lock of a process that ends.
+    """
     with (folder / ".lock").open("w") as file:
         if not _try_lock(file.fileno()):
             await _lock(file.fileno())

@@ -16,7 +16,8 @@ from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.source import SourceFailed
 
-# The checksum, a few bytes, is requested first and must arrive in this time: so a closed network is noticed within seconds.
+# The checksum, a few bytes, is requested first and must arrive in this time: so a closed network is noticed within
+# seconds.
 _CHECKSUM_SECONDS = 5.0
 _TIMEOUT = httpx.Timeout(20.0, connect=3.0)
 

@@ -127,7 +127,8 @@ def cluster_command() -> None:
 def assets() -> None:
     """Find or fetch the control-plane programs, and print their folder as the last line.
 
-    They come from $KUBEBUILDER_ASSETS, the cache in your home folder, the official releases, or a build of the pinned Go modules.
+    They come from $KUBEBUILDER_ASSETS, the cache in your home folder, the official releases, or a build of the pinned
+    Go modules.
     """
     run(cluster.print_assets())
 
@@ -145,7 +146,10 @@ def demo(
     example: Annotated[Path | None, typer.Option(help="The folder of the example. Default: examples/NAME.", file_okay=False)] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the examples and what they show.")] = False,
 ) -> None:
-    """Play the scenario of an example on a real cluster. In that of hello, parents converge and a reconciler is killed."""
+    """Play the scenario of an example on a real cluster.
+
+    In that of hello, parents converge and a reconciler is killed.
+    """
     if list_:
         typer.echo("\n".join(f"{name:<22} {scenario.about}" for name, scenario in SCENARIOS.items()))
         return
@@ -170,7 +174,10 @@ def plan_command(  # noqa: PLR0913 - one argument for each option of the command
     field_manager: Annotated[str, typer.Option(help="The same as the reconcilers' setting.")] = "metacontroller",
     output: Annotated[Output, typer.Option("--output", "-o", help="The format of the plan.")] = Output.TEXT,
 ) -> None:
-    """Print what a sync of a live parent would write, and why, with a diff of each write. The hooks are called; nothing is written."""
+    """Print what a sync of a live parent would write, and why, with a diff of each write.
+
+    The hooks are called; nothing is written.
+    """
     options = PlanOptions(
         target=target,
         parent=parent,

@@ -22,7 +22,10 @@ _NOT_ALLOWED = 405
 
 
 async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: bool) -> None:
-    """Remove the finalizer of a deleted controller from all objects that have it, and print these objects; raises ControllerExists."""
+    """Remove the finalizer of a deleted controller from all objects that have it, and print these objects.
+
+    Raises ControllerExists.
+    """
     kind, name = controller_named(controller)
     if not kind:
         raise DevkitError(f"{controller} should be {named(name)}")
@@ -59,7 +62,10 @@ async def _release_all(kube: KubeClient, info: ResourceInfo, finalizer: str, *, 
 
 
 async def _holders(kube: KubeClient, info: ResourceInfo, finalizer: str) -> list[JsonObject]:
-    """The objects that have the finalizer; none of a resource that can't be listed, as reviews, or that we may not list."""
+    """The objects that have the finalizer.
+
+    None of a resource that can't be listed, as reviews, or that we may not list.
+    """
     try:
         return await finalizers.holders(kube, info, finalizer)
     except Refused as error:

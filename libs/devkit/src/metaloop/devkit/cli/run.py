@@ -13,7 +13,10 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(work: Coroutine[None, None, None]) -> None:
-    """Do the work. A signal to stop ends it with exit code 0 after the cleanup; a failure prints one message and ends with exit code 1."""
+    """Do the work.
+
+    A signal to stop ends it with exit code 0 after the cleanup; a failure prints one message and ends with exit code 1.
+    """
     try:
         asyncio.run(_until_signalled(work))
     except (DevkitError, MetaloopError) as failure:
@@ -32,8 +35,8 @@ async def _until_signalled(work: Coroutine[None, None, None]) -> None:
     signalled = asyncio.Event()
 
     def stop(number: int, _: object) -> None:
-        # From now on signals are ignored, so that a second Ctrl-C does not interrupt the cleanup. These are no handlers of the
-        # event loop, since those would end with the loop, a moment before the process does.
+        # From now on signals are ignored, so that a second Ctrl-C does not interrupt the cleanup. These are no handlers
+        # of the event loop, since those would end with the loop, a moment before the process does.
         for each in _STOP_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         console.message(f"{signal.Signals(number).name}: stopping")

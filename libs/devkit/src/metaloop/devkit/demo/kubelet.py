@@ -1,4 +1,7 @@
-"""Stands in for the kubelet on a cluster without nodes: Pods start, become ready, and succeed or fail; claims are bound."""
+"""Stands in for the kubelet on a cluster without nodes.
+
+Pods start, become ready, and succeed or fail; PersistentVolumeClaims are bound.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,7 @@
-"""A scenario is a list of steps. Each changes something in the cluster, and waits until the cluster is as it should be."""
+"""A scenario is a list of steps.
+
+Each changes something in the cluster, and waits until the cluster is as it should be.
+"""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What tests and benches put around the running services: a scripted webhook, a plain API client, the audit log.
+"""What tests and benches need around the running services: a scripted webhook, a plain API client, the audit log.
 
-Nothing here is part of the product, nor does it use the product's own clients: it looks at Metaloop from outside, as a user does.
+None of it is part of the product or uses the product's own clients: it observes Metaloop from outside, as a user does.
 """

@@ -1,4 +1,4 @@
-"""A service account of a test's own: a way into the cluster that may do what the test allows and nothing else."""
+"""Service accounts for tests, with exactly the permissions that a test grants."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _CLUSTER_BINDINGS = ResourceInfo(api_version=f"{_RBAC}/v1", resource="clusterrol
 
 
 def rule(group: str, resources: Sequence[str], *, verbs: Sequence[str] = ("*",), names: Sequence[str] = ()) -> JsonObject:
-    """One RBAC rule; without names, for all objects of these resources."""
+    """One RBAC rule; without names, it is for all objects of these resources."""
     allowed: JsonObject = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
     return {**allowed, "resourceNames": [*names]} if names else allowed
 
@@ -35,20 +35,20 @@ class Account:
 
     @staticmethod
     async def create(plane: ControlPlane, cluster: Cluster, *, namespace: str, name: str, folder: Path) -> "Account":
-        """A new account in a namespace, which may do nothing yet, with its kubeconfig in `folder`."""
+        """A new account in a namespace, without any permission; its kubeconfig is in `folder`."""
         await cluster.create(_ACCOUNTS, {"metadata": {"name": name, "namespace": namespace}}, namespace=namespace)
         return await Account.existing(plane, cluster, namespace=namespace, name=name, folder=folder)
 
     @staticmethod
     async def existing(plane: ControlPlane, cluster: Cluster, *, namespace: str, name: str, folder: Path) -> "Account":
-        """An account that is there already, with what it may do; its kubeconfig is in `folder`."""
+        """An account that exists, with its permissions; its kubeconfig is in `folder`."""
         path = folder / f"{namespace}-{name}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(json.dumps(_kubeconfig(plane, await token_of(cluster, namespace=namespace, name=name))))
         return Account(cluster=cluster, namespace=namespace, name=name, kubeconfig_path=path)
 
     async def allow(self, *rules: JsonObject, namespace: str = "", role: str = "test") -> None:
-        """From now on the account may do what the rules say, in a namespace, or everywhere if that is empty."""
+        """Grant the permissions of some rules, in a namespace, or in the whole cluster if that is empty."""
         roles, bindings = (_ROLES, _BINDINGS) if namespace else (_CLUSTER_ROLES, _CLUSTER_BINDINGS)
         metadata: JsonObject = {"name": f"{self.namespace}-{self.name}-{role}"}
         subject: JsonObject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
@@ -58,9 +58,9 @@ class Account:
 
 
 async def token_of(cluster: Cluster, *, namespace: str, name: str) -> str:
-    """A token of a service account, good for an hour."""
-    asked: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = await cluster.request("POST", f"{_ACCOUNTS.path(namespace, name)}/token", body=dumps(asked))
+    """A token of a service account, valid for an hour."""
+    request: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await cluster.request("POST", f"{_ACCOUNTS.path(namespace, name)}/token", body=dumps(request))
     return loads(answer)["status"]["token"]
 
 

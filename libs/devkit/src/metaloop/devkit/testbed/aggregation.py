@@ -1,4 +1,4 @@
-"""An API that a second, real API server serves, and the first one passes requests on to."""
+"""An aggregated API: a second, real API server that the first one forwards requests to."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,18 +29,18 @@ def guests(group: str) -> ResourceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatedApi:
-    """The second API server, and what the first is told of it."""
+    """The second API server, and how to register its groups with the first."""
 
     plane: ControlPlane
     front: Cluster
-    """The API server that everybody speaks to."""
+    """The first API server, which all clients use."""
     behind: Cluster
-    """The second one, spoken to without the first."""
+    """The second API server, used directly."""
 
     @staticmethod
     @asynccontextmanager
     async def start(platform: Platform) -> AsyncIterator["AggregatedApi"]:
-        """The second API server, serving for as long as the block lasts; none of its groups is registered."""
+        """The second API server, ready for as long as the block lasts; none of its groups is registered yet."""
         async with platform.plane.aggregated() as plane, Cluster.connect(plane) as behind:
             api = AggregatedApi(plane=plane, front=platform.cluster, behind=behind)
             await api.front.create(SERVICES, _service(), namespace=_NAMESPACE)
@@ -49,27 +49,29 @@ class AggregatedApi:
 
     @property
     def server(self) -> Daemon:
-        """Its process."""
+        """The process of the second API server."""
         return self.plane.apiserver
 
     async def install(self, resource: ResourceInfo) -> None:
-        """The second API server serves a kind, of which the first knows nothing yet."""
+        """Install a kind in the second API server; the first does not know it yet."""
         await install_parent(self.behind, resource)
 
     async def register(self, resource: ResourceInfo) -> None:
-        """The first API server is told to pass requests about the kind's group on."""
+        """Have the first API server forward requests for the kind's group."""
         await self.front.create(API_SERVICES, _api_service(resource, port=urlsplit(self.plane.server_url).port or 0))
 
     async def unregister(self, resource: ResourceInfo) -> None:
-        """It knows nothing of the group any more."""
+        """Have the first API server no longer serve the kind's group."""
         await self.front.delete(API_SERVICES, "", _name(resource))
 
     async def is_available(self, resource: ResourceInfo, *, status: str = "True") -> None:
-        """Raises AssertionError until the first API server says so of the group."""
+        """Raise AssertionError unless the condition Available of the group has this status."""
         found = await self.front.get(API_SERVICES, "", _name(resource))
         conditions = unstructured.child_object(found, "status").get("conditions")
-        told = [each["status"] for each in conditions if is_object(each) and each["type"] == "Available"] if is_array(conditions) else []
-        expect(told == [status], f"conditions of {resource.group} are {conditions}")
+        found_statuses = (
+            [each["status"] for each in conditions if is_object(each) and each["type"] == "Available"] if is_array(conditions) else []
+        )
+        expect(found_statuses == [status], f"conditions of {resource.group} are {conditions}")
 
 
 def _name(resource: ResourceInfo) -> str:
@@ -77,7 +79,7 @@ def _name(resource: ResourceInfo) -> str:
 
 
 def _service() -> JsonObject:
-    """A name for the loopback, since an APIService can only name a Service."""
+    """A Service that resolves to loopback: an APIService can only refer to a Service."""
     metadata: JsonObject = {"name": _SERVICE}
     return {
         "apiVersion": SERVICES.api_version,

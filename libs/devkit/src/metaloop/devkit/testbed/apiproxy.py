@@ -1,4 +1,4 @@
-"""A proxy before a real API server that does what networks and servers do on bad days: delay, cut, end, expire, freeze, refuse."""
+"""A proxy in front of a real API server that injects faults: delays, broken watches, stalls, refused requests."""
 
 import asyncio
 import json
@@ -21,23 +21,23 @@ _EXPIRED = {"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "c
 
 
 class WatchFault(Enum):
-    """What may happen to the open watches."""
+    """A fault of the open watches."""
 
     END = "end"
-    """They end in good order, as the server ends them every few minutes."""
+    """They end regularly, as the server ends them every few minutes."""
     CUT = "cut"
     """Their connections break."""
     CUT_WITHIN_A_LINE = "cut within a line"
-    """The same in the middle of the next event."""
+    """Their connections break in the middle of the next event."""
     EXPIRE = "expire"
-    """They say that the version is too old."""
+    """They answer that the resourceVersion is too old."""
     GARBLE = "garble"
-    """The next event of each is unreadable, and so is lost."""
+    """The next event of each is unreadable, and is lost."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request, as it came."""
+class ProxiedRequest:
+    """One request that the proxy received."""
 
     method: str
     path: str
@@ -45,54 +45,60 @@ class Asked:
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asked for a watch."""
+        """Whether it is a watch."""
         return "watch" in self.query
 
     @property
     def is_list(self) -> bool:
-        """Whether it asked for everything, in either way."""
+        """Whether it is a list: paged, or streamed."""
         return self.method == "GET" and ("sendInitialEvents" in self.query or "limit" in self.query)
 
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """One open watch; `fault` is what is to happen to it."""
+    """One open watch, with the fault that is to be injected."""
 
     path: str
     lines: asyncio.Queue[tuple[float, bytes | None]] = field(default_factory=asyncio.Queue[tuple[float, bytes | None]])
-    """What the server said, each with the time when it is to be told; None at its end."""
+    """Lines from the server, each with the time to send it on; None at the end."""
     fault: WatchFault | None = None
 
 
 class ApiProxy:
-    """The proxy; each attribute and method is one kind of bad day."""
+    """The proxy; each attribute and method controls one kind of fault."""
 
     def __init__(self, upstream: aiohttp.ClientSession) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ProxiedRequest] = []
         self.watch_delay_seconds = 0.0
-        """How long each event is on its way."""
+        """How long each event is delayed."""
         self.most_at_once = 0
-        """How many requests are served at once, each taking `busy_seconds` longer; more are turned away with 429. 0: any number."""
+        """How many requests are served concurrently, each delayed by `busy_seconds`; others are answered with 429.
+
+        0: no limit.
+        """
         self.busy_seconds = 0.0
         self.turned_away = 0
-        """How many requests were."""
+        """How many requests were answered with 429."""
         self._at_once = 0
         self.refusals: dict[str, int] = {}
-        """The status that is answered to every request whose path holds a key."""
+        """The HTTP status of the answer to every request whose path contains a key."""
         self.forgeries: dict[str, bytes] = {}
-        """The body that is answered, as a success, to every request whose path holds a key."""
+        """The body of a successful answer to every request whose path contains a key."""
         self.streams_lists = True
-        """Off, it is a server that knows no streaming lists."""
+        """False: the proxy refuses streaming lists, as old servers do."""
         self.kubeconfig_path = Path()
         self._upstream = upstream
         self._watches: set[_Watch] = set()
-        self._flows = asyncio.Event()
-        self._flows.set()
+        self._is_thawed = asyncio.Event()
+        self._is_thawed.set()
 
     @staticmethod
     @asynccontextmanager
     async def before(plane: ControlPlane, folder: Path) -> AsyncIterator["ApiProxy"]:
-        """A proxy before the API server of a control plane, for as long as the block lasts; it speaks as the administrator."""
+        """A proxy in front of a control plane, for as long as the block lasts.
+
+        It sends requests as the administrator.
+        """
         tls = ssl.create_default_context(cafile=plane.ca_path)
         async with aiohttp.ClientSession(
             plane.server_url,
@@ -101,7 +107,7 @@ class ApiProxy:
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=_LINE_BYTES,
             auto_decompress=False,
-            skip_auto_headers=("Accept-Encoding",),  # whether to compress is for those to say whose requests are passed on
+            skip_auto_headers=("Accept-Encoding",),  # the clients of the proxy decide whether to compress
         ) as upstream:
             proxy = ApiProxy(upstream)
             app = web.Application(client_max_size=_LINE_BYTES)
@@ -117,7 +123,7 @@ class ApiProxy:
                 await runner.cleanup()
 
     def break_watches(self, fault: WatchFault, *, of: str = "") -> int:
-        """Have something happen to all open watches whose path holds `of`; how many those are."""
+        """Inject a fault into all open watches whose path contains `of`, and return their number."""
         chosen = [watch for watch in self._watches if of in watch.path]
         for watch in chosen:
             watch.fault = fault
@@ -126,38 +132,38 @@ class ApiProxy:
         return len(chosen)
 
     def inject(self, line: bytes, *, of: str = "") -> int:
-        """Have all open watches whose path holds `of` say a line that the server never said; how many those are."""
+        """Send a forged line to all open watches whose path contains `of`, and return their number."""
         chosen = [watch for watch in self._watches if of in watch.path]
         for watch in chosen:
             watch.lines.put_nowait((0.0, line))
         return len(chosen)
 
     def freeze(self) -> None:
-        """Let nothing pass any more, neither way, while connections stay open."""
-        self._flows.clear()
+        """Stop all traffic in both directions, while connections stay open."""
+        self._is_thawed.clear()
 
     def thaw(self) -> None:
-        """Let everything pass again."""
-        self._flows.set()
+        """Resume all traffic."""
+        self._is_thawed.set()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(request.method, request.path, dict(request.query))
-        self.asked.append(asked)
-        if asked.is_watch or not self.most_at_once:
-            return await self._pass_on(asked, request)
+        received = ProxiedRequest(request.method, request.path, dict(request.query))
+        self.asked.append(received)
+        if received.is_watch or not self.most_at_once:
+            return await self._pass_on(received, request)
         if self._at_once >= self.most_at_once:
             self.turned_away += 1
             return web.json_response({"kind": "Status", "code": 429, "message": "busy"}, status=429, headers={"Retry-After": "1"})
         self._at_once += 1
         try:
             await asyncio.sleep(self.busy_seconds)
-            return await self._pass_on(asked, request)
+            return await self._pass_on(received, request)
         finally:
             self._at_once -= 1
 
-    async def _pass_on(self, asked: Asked, request: web.Request) -> web.StreamResponse:
+    async def _pass_on(self, received: ProxiedRequest, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        await self._flows.wait()
+        await self._is_thawed.wait()
         forged = next((body for part, body in self.forgeries.items() if part in request.path), None)
         if forged is not None:
             return web.Response(body=forged)
@@ -165,19 +171,19 @@ class ApiProxy:
         if "sendInitialEvents" in request.query and not self.streams_lists:
             code = 422
         if code:
-            return web.json_response({"kind": "Status", "code": code, "message": "a bad day"}, status=code)
+            return web.json_response({"kind": "Status", "code": code, "message": "injected"}, status=code)
         try:
-            return await self._ask_upstream(asked, request, body)
+            return await self._ask_upstream(received, request, body)
         except aiohttp.ClientError as error:
             return web.json_response({"kind": "Status", "code": 502, "message": repr(error)}, status=502)
 
-    async def _ask_upstream(self, asked: Asked, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def _ask_upstream(self, received: ProxiedRequest, request: web.Request, body: bytes) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         async with self._upstream.request(request.method, request.rel_url, data=body or None, headers=headers) as answer:
-            if asked.is_watch and answer.status == 200:
+            if received.is_watch and answer.status == 200:
                 return await self._relay_watch(request, answer)
             content = await answer.read()
-            await self._flows.wait()
+            await self._is_thawed.wait()
             return web.Response(status=answer.status, body=content, headers={"Content-Type": answer.headers.get("Content-Type", "")})
 
     async def _relay_watch(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
@@ -187,12 +193,12 @@ class ApiProxy:
         self._watches.add(watch)
         reading = asyncio.create_task(self._read(watch, answer))
         try:
-            await self._tell(watch, response, request)
+            await self._relay_lines(watch, response, request)
         finally:
             self._watches.discard(watch)
             reading.cancel()
             if answer.connection and answer.connection.transport:
-                answer.connection.transport.abort()  # with TLS, a polite end in the middle waits for a word that doesn't come
+                answer.connection.transport.abort()  # a TLS shutdown in the middle of a stream would wait for an answer that never comes
         return response
 
     async def _read(self, watch: _Watch, answer: aiohttp.ClientResponse) -> None:
@@ -203,12 +209,12 @@ class ApiProxy:
             watch.fault = WatchFault.CUT
         watch.lines.put_nowait((0.0, None))
 
-    async def _tell(self, watch: _Watch, response: web.StreamResponse, request: web.Request) -> None:
-        """Hand on what the server says until it, or a fault, ends the watch."""
+    async def _relay_lines(self, watch: _Watch, response: web.StreamResponse, request: web.Request) -> None:
+        """Send lines on until the server or a fault ends the watch."""
         while True:
             due, line = await watch.lines.get()
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-            await self._flows.wait()
+            await self._is_thawed.wait()
             match watch.fault:
                 case None if line is None:
                     return
@@ -230,7 +236,7 @@ class ApiProxy:
 
 
 def write_kubeconfig(folder: Path, server_url: str) -> Path:
-    """The path of a new kubeconfig for a server that asks nobody who they are."""
+    """The path of a new kubeconfig for a server without authentication."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,4 +1,4 @@
-"""What the API server itself wrote down about the requests it answered: the only count of them that we trust."""
+"""The audit log of the API server: the only reliable count of the requests that it answered."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects.unstructured import child_object, integer, text
 from metaloop.devkit.testbed.cluster import USER_AGENT
 
-# Who else speaks to the API server of a run: Kubernetes itself, people, and the load or test.
+# The other clients of the API server: Kubernetes itself, people, and tests and benches.
 _OTHERS = ("kube-", "kubectl", USER_AGENT, "metaloop-devkit")
 _READS = frozenset({"get", "list"})
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -21,13 +21,13 @@ class Request:
 
     verb: str
     resource: str
-    """The plural name, with the subresource behind a slash: `things/status`."""
+    """The plural name, with the subresource after a slash: `things/status`."""
     namespace: str
     name: str
     user_agent: str
     code: int
     at: str
-    """When it came, as the server's clock has it."""
+    """When the server received it, by the server's clock."""
 
     @property
     def is_ours(self) -> bool:
@@ -36,36 +36,34 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Whether it asked for a change."""
+        """Whether it is a write."""
         return self.verb in _WRITES
 
     @property
     def is_read(self) -> bool:
-        """Whether it asked for objects once; a watch is not counted as a read."""
+        """Whether it is a get or a list; a watch is not counted as a read."""
         return self.verb in _READS
 
 
 class AuditLog:
-    """An audit log file, read from a remembered place on."""
+    """An audit log file."""
 
     def __init__(self, path: Path) -> None:
-        """Read the log that `path` holds or will hold."""
+        """Read the file at `path`, which need not exist yet."""
         self._path = path
 
     def mark(self) -> int:
-        """The present end of the log, to read from later."""
+        """The present end of the log, to read on from there later."""
         return self._path.stat().st_size if self._path.exists() else 0
 
     def ours_since(self, mark: int) -> list[Request]:
-        """The services' requests since a mark, without events: those are said about the work, and are rate limited apart."""
+        """The services' requests since a mark, without Events: their number depends on a rate limit."""
         return [request for request in self._since(mark) if request.is_ours and request.resource != "events"]
 
     def _since(self, mark: int) -> Iterator[Request]:
         with self._path.open("rb") as log:
             log.seek(mark)
-            for line in log:
-                if line.endswith(b"\n"):
-                    yield _request(loads(line))
+            yield from (_request(loads(line)) for line in log if line.endswith(b"\n"))
 
 
 def tally(requests: list[Request]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds that stories are about, and the least that an object of each has to say."""
+"""Built-in kinds that tests use, and minimal objects of them."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _CONTAINERS: JsonObject = {"containers": [{"name": "app", "image": "nowhere.exam
 def named(
     resource: ResourceInfo, name: str, *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
 ) -> JsonObject:
-    """An object of a kind that asks for no spec: a Namespace, a Node, a Secret."""
+    """An object without a spec, as a Namespace, a Node or a Secret."""
     metadata: JsonObject = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
@@ -30,12 +30,12 @@ def pod(name: str, *, labels: Mapping[str, str] | None = None, annotations: Mapp
 
 
 def service(name: str, *, labels: Mapping[str, str] | None = None) -> JsonObject:
-    """A Service of a port 80."""
+    """A Service with the port 80."""
     return {**named(SERVICES, name, labels=labels), "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}}
 
 
 def stateful_set(name: str, *, labels: Mapping[str, str] | None = None, replicas: int = 0) -> JsonObject:
-    """A StatefulSet of so many Pods."""
+    """A StatefulSet with this number of replicas."""
     selector: JsonObject = {"app": name}
     template: JsonObject = {"metadata": {"labels": selector}, "spec": _CONTAINERS}
     spec: JsonObject = {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": selector}, "template": template}

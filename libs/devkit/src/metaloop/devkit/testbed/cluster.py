@@ -1,4 +1,4 @@
-"""A plain client of an API server, by which tests and benches play the cluster's users."""
+"""A plain client of an API server, with which tests and benches act as users of the cluster."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.controlplane import ControlPlane
 
 USER_AGENT = "metaloop-testbed"
-"""Tells our own requests from those of the services in the audit log."""
+"""Marks our own requests in the audit log."""
 
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
@@ -36,22 +36,22 @@ class ApiRefused(Exception):
     """The API server answered a request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
-        """Hold the HTTP status and what the server said."""
+        """Take the HTTP status and the server's message."""
         super().__init__(f"{code}: {message}")
         self.code = code
 
 
 class Cluster:
-    """One API server, spoken to as its administrator; made by `connect`."""
+    """A client of one API server, with the administrator's rights; made by `connect`."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
-        """Use a session that knows the server's address, its CA and our token."""
+        """Use a session that has the server's address, its CA and a token."""
         self._session = session
 
     @staticmethod
     @asynccontextmanager
     async def connect(plane: ControlPlane, *, connections: int = 64) -> AsyncIterator["Cluster"]:
-        """The cluster of a control plane, for as long as the block lasts."""
+        """A client of a control plane, for as long as the block lasts."""
         tls = _trusting(plane.ca_path)
         connector = aiohttp.TCPConnector(ssl=tls, limit=connections)
         headers = {"Authorization": f"Bearer {plane.admin_token}", "User-Agent": USER_AGENT}
@@ -64,7 +64,7 @@ class Cluster:
     async def request(
         self, method: str, path: str, *, body: bytes | None = None, params: Mapping[str, str] | None = None, content_type: str = ""
     ) -> bytes:
-        """The body of a successful answer; raises ApiRefused for any other."""
+        """The body of a successful answer; raises ApiRefused for any other answer."""
         headers = {"Content-Type": content_type or "application/json"} if body is not None else None
         async with self._session.request(method, path, data=body, params=params, headers=headers) as response:
             answer = await response.read()
@@ -73,7 +73,7 @@ class Cluster:
             return answer
 
     async def find(self, resource: ResourceInfo, namespace: str, name: str) -> JsonObject | None:
-        """The object, or None where there is none."""
+        """The object, or None."""
         try:
             return loads(await self.request("GET", resource.path(namespace, name)))
         except ApiRefused as refusal:
@@ -82,14 +82,14 @@ class Cluster:
             raise
 
     async def get(self, resource: ResourceInfo, namespace: str, name: str) -> JsonObject:
-        """The object; AssertionError where there is none, so that it can be waited for."""
+        """The object; raises AssertionError if there is none, so that `eventually` can wait for it."""
         found = await self.find(resource, namespace, name)
         if found is None:
             raise AssertionError(f"no {resource.resource} {namespace}/{name}")
         return found
 
     async def list(self, resource: ResourceInfo, namespace: str = "", *, labels: str = "") -> list[JsonObject]:
-        """All objects of a namespace (or of all namespaces), optionally those with matching labels."""
+        """All objects, or those of a namespace, or those that match a label selector."""
         params = {"labelSelector": labels} if labels else None
         return loads(await self.request("GET", resource.collection_path(namespace), params=params))["items"]
 
@@ -98,7 +98,7 @@ class Cluster:
         return loads(await self.request("POST", resource.collection_path(namespace), body=dumps(obj)))
 
     async def replace(self, resource: ResourceInfo, obj: JsonObject, *, namespace: str, name: str) -> JsonObject:
-        """The object as the server stored it in place of the old one."""
+        """The replaced object as the server stored it."""
         return loads(await self.request("PUT", resource.path(namespace, name), body=dumps(obj)))
 
     async def patch(self, resource: ResourceInfo, namespace: str, name: str, change: JsonObject, *, subresource: str = "") -> JsonObject:
@@ -107,7 +107,7 @@ class Cluster:
         return loads(await self.request("PATCH", path, body=dumps(change), content_type="application/merge-patch+json"))
 
     async def delete(self, resource: ResourceInfo, namespace: str, name: str, *, propagation: str = "Background") -> None:
-        """Nothing, once the deletion is accepted; an object that is not there is fine."""
+        """Delete an object, if it exists; finalizers may still keep it afterwards."""
         try:
             await self.request("DELETE", resource.path(namespace, name), params={"propagationPolicy": propagation})
         except ApiRefused as refusal:
@@ -115,11 +115,11 @@ class Cluster:
                 raise
 
     async def delete_all(self, resource: ResourceInfo, *, labels: str, namespace: str = "") -> None:
-        """Nothing, once the deletion of all objects with these labels is accepted."""
+        """Delete all objects that match a label selector; finalizers may still keep them afterwards."""
         await self.request("DELETE", resource.collection_path(namespace), params={"labelSelector": labels})
 
     async def watch(self, resource: ResourceInfo, namespace: str = "", *, resource_version: str = "") -> AsyncIterator[JsonObject]:
-        """The events of one watch stream, until the server ends it."""
+        """The events of one watch, until the server ends it."""
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         async with self._session.get(resource.collection_path(namespace), params=params) as response:
             response.raise_for_status()

@@ -1,4 +1,4 @@
-"""A DecoratorController of a story: what it decorates bears the story's label, and what it attaches lies in the story's namespace."""
+"""A DecoratorController of a story, for objects with the story's label."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from metaloop.devkit.testbed.webhook import Behaviour, Call
 
 
 def attaching(*suffixes: str, **answer: object) -> Behaviour:
-    """Hooks attach a ConfigMap for each suffix, named after the object, with what the object's annotation `text` says; and answer the rest as given."""
+    """A hook that attaches a ConfigMap for each suffix, with the text of the object's annotation `text`.
+
+    `answer` adds fields to its answer.
+    """
 
     def behave(request: JsonObject) -> JsonObject:
         return {"attachments": [attachment(request, suffix) for suffix in suffixes], **answer}  # type: ignore[dict-item]
@@ -23,7 +26,7 @@ def attaching(*suffixes: str, **answer: object) -> Behaviour:
 
 
 def attachment(request: JsonObject, suffix: str) -> JsonObject:
-    """One such ConfigMap: of a cluster-scoped object, in the namespace that its annotation `home` names."""
+    """One such ConfigMap; that of a cluster-scoped object is in the namespace that the annotation `home` names."""
     obj = unstructured.child_object(request, "object")
     annotations = unstructured.annotations(obj)
     name = f"{unstructured.kind(obj).lower()}-{unstructured.name(obj)}-{suffix}"
@@ -31,14 +34,14 @@ def attachment(request: JsonObject, suffix: str) -> JsonObject:
 
 
 def done_when_nothing_is_attached(request: JsonObject) -> JsonObject:
-    """A finalize hook's answer: nothing is to be attached any more, and all is done once nothing is."""
+    """A finalize hook: it wants no attachments, and is finalized when there are none."""
     groups = unstructured.child_object(request, "attachments").values()
     return {"attachments": [], "finalized": not any(groups)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decorator:
-    """One DecoratorController, which may have the name of the story's CompositeController."""
+    """One DecoratorController; it may have the same name as the story's CompositeController."""
 
     story: Story
     name: str
@@ -46,13 +49,16 @@ class Decorator:
     async def install(
         self, behaviour: Behaviour, *targets: ResourceInfo, attachments: Sequence[JsonObject] | None = None, **spec: object
     ) -> None:
-        """Have it decorate the story's objects of some kinds, with ConfigMaps that are updated in place unless told otherwise."""
+        """Create it for the story's objects of some kinds.
+
+        By default, its attachments are ConfigMaps that are updated in place.
+        """
         await self.story.cluster.create(DECORATORS, self.manifest(behaviour, *targets, attachments=attachments, **spec))
 
     def manifest(
         self, behaviour: Behaviour, *targets: ResourceInfo, attachments: Sequence[JsonObject] | None = None, **spec: object
     ) -> JsonObject:
-        """What `install` creates; fields of `spec` override its own."""
+        """The manifest that `install` creates; `spec` adds or overrides fields."""
         own: JsonObject = {
             "resources": [self.rule(target) for target in targets],
             "attachments": [child_rule()] if attachments is None else list(attachments),
@@ -67,36 +73,36 @@ class Decorator:
         }
 
     def rule(self, target: ResourceInfo, **fields: object) -> JsonObject:
-        """A rule for the story's objects of one kind, with further fields, or others in place of these."""
+        """A rule for the story's objects of one kind; `fields` adds or overrides fields."""
         selector: JsonObject = {"matchLabels": {STORY_LABEL: self.story.name}}
         return {"apiVersion": target.api_version, "resource": target.resource, "labelSelector": selector, **fields}  # type: ignore[dict-item]
 
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
-        """A hook that behaves so, of a wire version."""
+        """The spec of a hook with this behaviour and wire version."""
         url = self.story.lab.webhook.on(self._hook_name(name), behaviour)
         return {"version": version, "webhook": {"url": url, "timeout": "5s"}}
 
     def calls(self, hook: str = "sync", *, of: str = "") -> list[Call]:
-        """The calls of a hook so far, or those about one object."""
+        """The calls of a hook so far, or those for one object."""
         return self.story.lab.webhook.calls(self._hook_name(hook), parent=of)
 
     async def called(self, times: int, hook: str = "sync", *, of: str = "") -> None:
-        """Raises AssertionError until a hook was called so often."""
+        """Raise AssertionError unless a hook was called at least this many times."""
         await self.story.lab.webhook.called(times, self._hook_name(hook), parent=of)
 
     def no_more_than(self, times: int, hook: str = "sync", *, of: str = "") -> Callable[[], Awaitable[None]]:
-        """A check that a hook was not called more often than that."""
+        """A check that a hook was called at most this many times."""
         return self.story.lab.webhook.no_more_than(times, self._hook_name(hook), parent=of)
 
     async def attached(self, texts: Mapping[str, str]) -> None:
-        """Raises AssertionError until what it attached in the story's namespace are these ConfigMaps, with these texts."""
+        """Raise AssertionError unless these ConfigMaps with these texts are its attachments."""
         found = {
             name: unstructured.text(unstructured.child_object(item, "data"), "text") for name, item in (await self.attachments()).items()
         }
         expect(found == dict(texts), f"{self.name} has attached {found}, not yet {dict(texts)}")
 
     async def attachments(self) -> dict[str, JsonObject]:
-        """The ConfigMaps of the story's namespace that are its by their annotation."""
+        """The ConfigMaps of the story's namespace whose annotation names it."""
         listed = await self.story.cluster.list(CONFIG_MAPS, self.story.name)
         marked = "metacontroller.k8s.io/decorator-controller"
         return {unstructured.name(item): item for item in listed if unstructured.annotations(item).get(marked) == self.name}

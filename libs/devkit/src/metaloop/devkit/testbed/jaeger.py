@@ -1,4 +1,4 @@
-"""A real Jaeger: takes spans by OTLP, and is asked for whole traces."""
+"""A real Jaeger, which receives spans by OTLP and serves traces."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ class Span:
     name: str
     id: str
     parent_id: str
-    """Empty for the first of its trace, or one whose parent is of another system."""
+    """Empty for the first span of a trace, or if the parent is of another system."""
     attributes: Mapping[str, object]
     events: tuple[str, ...]
 
@@ -40,7 +40,7 @@ class Jaeger:
     @staticmethod
     @asynccontextmanager
     async def start(program: Path, workdir: Path) -> AsyncIterator["Jaeger"]:
-        """Jaeger serving, for as long as the block lasts."""
+        """Jaeger, ready for as long as the block lasts."""
         ports = dict(zip((*_SERVERS, *_QUERIES), free_ports(len(_SERVERS + _QUERIES)), strict=True))
         flags = [f"--{server}.host-port={LOOPBACK}:{port}" for server, port in ports.items()]
         query_url = f"http://{LOOPBACK}:{ports['query.http-server']}"
@@ -56,14 +56,14 @@ class Jaeger:
             yield Jaeger(otlp_endpoint=f"http://{LOOPBACK}:{ports['collector.otlp.http']}", query_url=query_url)
 
     async def everything(self) -> str:
-        """All that it would show to anybody who looks, as JSON."""
+        """All traces of all services, as JSON."""
         async with httpx.AsyncClient(base_url=self.query_url, trust_env=False) as client:
             services = (await client.get("/api/services")).raise_for_status().json()["data"] or []
             answers = [await client.get("/api/traces", params={"service": service, "limit": 10_000}) for service in services]
         return "\n".join(answer.raise_for_status().text for answer in answers)
 
     async def trace(self, trace_id: str) -> list[Span]:
-        """The spans of a trace that have arrived so far, in the order in which they began."""
+        """The spans of a trace that have arrived so far, by their start times."""
         async with httpx.AsyncClient(base_url=self.query_url, trust_env=False) as client:
             answer = await client.get(f"/api/traces/{trace_id}")
         if answer.status_code == httpx.codes.NOT_FOUND:

@@ -1,4 +1,4 @@
-"""A rich manifest of every kind that users manage as children, and how somebody else might change one."""
+"""A rich manifest of every kind that users manage as children, and changes to it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,15 +12,18 @@ _SELECTOR: Final[JsonObject] = {"matchLabels": _LABELS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind: what a hook wants of it, and how to change that."""
+    """One kind: what a hook wants, and how to change that."""
 
     info: ResourceInfo
     content: JsonObject
-    """Everything beside apiVersion, kind and metadata."""
+    """All fields except apiVersion, kind and metadata."""
     drift: JsonObject
-    """A merge patch, as by somebody else, that changes a value which the hook wants."""
+    """A merge patch by another client, which changes a value that the hook wants."""
     other: JsonObject
-    """A merge patch of `content` to something else that the hook may want; of an immutable field where the kind has any."""
+    """A merge patch of `content` to something else that the hook wants.
+
+    It changes an immutable field if the kind has one.
+    """
 
     @property
     def name(self) -> str:
@@ -68,7 +71,7 @@ _JOB: Final[JsonObject] = {"template": {"spec": {**_POD_SPEC, "restartPolicy": "
 _TARGET: Final[JsonObject] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
 _CLAIM: Final[JsonObject] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
 _AGGREGATED: Final[JsonObject] = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
-"""What some of every cluster's own roles bear, so that there is something to aggregate."""
+"""A label that some roles of every cluster have, so that there is something to aggregate."""
 _PORTS: Final[JsonObject] = {
     "ports": [
         {"name": "dns", "port": 53, "protocol": "UDP"},
@@ -242,7 +245,7 @@ KINDS: Final[dict[str, Kind]] = {
         ),
     )
 }
-"""By their names."""
+"""By name."""
 
 
 def manifest(kind: Kind, name: str, *, namespace: str = "", labels: JsonObject | None = None) -> JsonObject:

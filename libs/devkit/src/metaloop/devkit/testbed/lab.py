@@ -1,4 +1,4 @@
-"""One whole Metaloop to look at: control plane with an audit log, NATS, the services, a webhook, and a client of the cluster."""
+"""All of Metaloop for tests: a control plane with an audit log, NATS, the services, and a webhook."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _ALREADY_EXISTS = 409
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """A cluster with our CRDs, and the broker; the services are not running yet."""
+    """What the services run on: a cluster with our CRDs, and the broker."""
 
     plane: ControlPlane
     broker: Broker
@@ -37,7 +37,7 @@ class Platform:
     @staticmethod
     @asynccontextmanager
     async def start(assets: Path, workdir: Path, *, connections: int = 64) -> AsyncIterator["Platform"]:
-        """The parts that the services need, for as long as the block lasts."""
+        """The platform, ready for as long as the block lasts."""
         log = workdir / "audit.log"
         async with (
             ControlPlane.start(assets, workdir, audit_log=log) as plane,
@@ -57,7 +57,7 @@ class Platform:
         kubeconfig: Path | None = None,
         nats_url: str = "",
     ) -> AsyncIterator[Stack]:
-        """The services, serving for as long as the block lasts; `kubeconfig` and `nats_url` are other ways there than the straight ones."""
+        """The services, ready for as long as the block lasts; `kubeconfig` and `nats_url` may lead through proxies."""
         options = StackOptions(
             kubeconfig=kubeconfig or self.plane.kubeconfig_path,
             nats_url=nats_url or self.broker.url,
@@ -71,7 +71,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
-    """Everything running: the cluster, the broker, the services, and a webhook in this process."""
+    """The platform, the services, and a webhook in this process."""
 
     platform: Platform
     stack: Stack
@@ -79,41 +79,41 @@ class Lab:
 
     @property
     def cluster(self) -> Cluster:
-        """The way in."""
+        """A client of the cluster."""
         return self.platform.cluster
 
     @property
     def audit(self) -> AuditLog:
-        """What the API server wrote down."""
+        """The audit log of the API server."""
         return self.platform.audit
 
     @staticmethod
     @asynccontextmanager
     async def start(assets: Path, workdir: Path, *, settings: Mapping[str, str] | None = None) -> AsyncIterator["Lab"]:
-        """All of it serving, for as long as the block lasts."""
+        """All of it, ready for as long as the block lasts."""
         async with Platform.start(assets, workdir) as platform, Webhook.serve() as webhook, platform.stack(settings=settings) as stack:
             yield Lab(platform=platform, stack=stack, webhook=webhook)
 
     async def view(self, name: str, *, of: Service | None = None) -> list[JsonObject]:
-        """What a watcher, the first unless one is given, shows of its `queue`, `leases`, `cache`, `subscriptions` or `controllers`."""
+        """A debug view of a watcher, by default the first: `queue`, `leases`, `cache` and so on."""
         async with httpx.AsyncClient(trust_env=False) as client:
             return (await client.get(f"{(of or self.stack.watcher).debug_url}/{name}")).json()
 
 
 async def install_crds(cluster: Cluster) -> None:
-    """Metaloop's own kinds are served; kinds that are there already stay as they are."""
+    """Install Metaloop's CRDs, and wait until they are served; existing CRDs stay as they are."""
     async with asyncio.TaskGroup() as tasks:
         for manifest in crds():
             tasks.create_task(install(cluster, manifest))
 
 
 async def install_parent(cluster: Cluster, resource: ResourceInfo) -> None:
-    """The parent kind `resource` is served."""
+    """Install the CRD of a parent kind, and wait until it is served."""
     await install(cluster, crd(resource))
 
 
 async def install(cluster: Cluster, manifest: JsonObject) -> None:
-    """The kind of a CRD manifest is served; one that is there already, and not on its way out, stays as it is."""
+    """Install a CRD, and wait until it is served; an existing one that is not being deleted stays as it is."""
     await eventually(lambda: _created(cluster, manifest), within_seconds=30)
     await eventually(lambda: _established(cluster, unstructured.name(manifest)), within_seconds=30)
 
@@ -125,7 +125,9 @@ async def _created(cluster: Cluster, manifest: JsonObject) -> None:
         if refusal.code != _ALREADY_EXISTS:
             raise
         found = await cluster.find(CRDS, "", unstructured.name(manifest))
-        expect(found is not None and not unstructured.is_deleting(found), f"{unstructured.name(manifest)} of before is still going")
+        expect(
+            found is not None and not unstructured.is_deleting(found), f"the former {unstructured.name(manifest)} is still being deleted"
+        )
 
 
 async def _established(cluster: Cluster, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects that stories and benches create: each builder states only what differs from case to case."""
+"""Manifests for tests and benches: each builder takes only what differs from case to case."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ def parent_resource(plural: str, *, namespaced: bool = True, has_status: bool = 
 
 
 def crd(resource: ResourceInfo) -> JsonObject:
-    """The CRD of a parent kind: its spec and status hold anything."""
+    """The CRD of a parent kind whose spec and status may hold anything."""
     anything: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version: JsonObject = {
         "name": "v1",
@@ -42,7 +42,7 @@ def crd(resource: ResourceInfo) -> JsonObject:
 
 
 def composite(name: str, *, parent: ResourceInfo, hook_url: str, children: Sequence[JsonObject], **spec: object) -> JsonObject:
-    """A CompositeController that asks the webhook at `hook_url`; `spec` holds further fields, or overrides these."""
+    """A CompositeController with a sync hook at `hook_url`; `spec` adds or overrides fields."""
     base: JsonObject = {
         "parentResource": {"apiVersion": parent.api_version, "resource": parent.resource},
         "childResources": list(children),
@@ -57,7 +57,7 @@ def composite(name: str, *, parent: ResourceInfo, hook_url: str, children: Seque
 
 
 def child_rule(resource: ResourceId = CONFIG_MAP_CHILDREN, *, method: str = "InPlace") -> JsonObject:
-    """One entry of `childResources`; without an update strategy when `method` is empty."""
+    """One entry of `childResources`; without an update strategy if `method` is empty."""
     rule: JsonObject = {"apiVersion": resource.api_version, "resource": resource.resource}
     return {**rule, "updateStrategy": {"method": method}} if method else rule
 
@@ -65,7 +65,7 @@ def child_rule(resource: ResourceId = CONFIG_MAP_CHILDREN, *, method: str = "InP
 def parent(
     resource: ResourceInfo, name: str, *, namespace: str = "", spec: JsonObject | None = None, labels: Mapping[str, str] | None = None
 ) -> JsonObject:
-    """A parent whose selector takes children labelled with its own name, as most operators of the field have it."""
+    """A parent whose selector matches children with the label `parent` and its name."""
     metadata: JsonObject = {"name": name, "labels": dict(labels or {})}
     if namespace:
         metadata["namespace"] = namespace
@@ -81,7 +81,7 @@ def parent(
 def config_map(
     name: str, *, labels: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None, namespace: str = ""
 ) -> JsonObject:
-    """A ConfigMap, in its parent's namespace unless one is given."""
+    """A ConfigMap, in its parent's namespace by default."""
     metadata: JsonObject = {"name": name}
     if labels:
         metadata["labels"] = dict(labels)

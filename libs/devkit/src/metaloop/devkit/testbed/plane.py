@@ -1,4 +1,4 @@
-"""A control plane for tests that need nothing else."""
+"""A control plane for tests that need no more than that."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from metaloop.devkit.workdir import run_folder
 
 @asynccontextmanager
 async def bare_plane() -> AsyncIterator[ControlPlane]:
-    """A control plane that knows nothing of Metaloop, with its data in a folder of its own, for as long as the block lasts."""
+    """A control plane without Metaloop's CRDs, for as long as the block lasts; its data are in a folder of its own."""
     with run_folder() as folder:
         async with ControlPlane.start(await ensure(), folder) as plane:
             yield plane

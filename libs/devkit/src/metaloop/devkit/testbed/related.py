@@ -1,4 +1,4 @@
-"""Parents that follow related objects: a controller with a customize hook, objects to follow in several namespaces, and what hooks are shown of them."""
+"""Related objects: a controller with a customize hook, ConfigMaps in several namespaces, and what hooks see of them."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from metaloop.devkit.testbed.story import Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Behaviour
 
 Rules: TypeAlias = Callable[[JsonObject], Sequence[JsonObject]]
-"""What a parent follows."""
+"""The rules for the related objects of a parent."""
 
 _ALREADY_EXISTS = 409
 
@@ -25,10 +25,13 @@ def rule(resource: ResourceInfo, **fields: object) -> JsonObject:
 
 
 class RelatedObjects:
-    """The words in which stories of related objects are told. All objects to follow bear the story's label, so that rules may be told by labels anywhere."""
+    """The related objects of a story.
+
+    All of them have the story's label, so that label selectors of rules do not match objects of other stories.
+    """
 
     def __init__(self, story: Story) -> None:
-        """Tell of this story."""
+        """Nothing is created yet."""
         self.story = story
 
     @property
@@ -42,12 +45,12 @@ class RelatedObjects:
         return f"{self.story.name}-blue"
 
     async def namespace(self, color: str) -> None:
-        """A namespace of a colour besides the story's own."""
+        """Create another namespace, with the label of a colour."""
         name = f"{self.story.name}-{color}"
         await self.story.cluster.create(NAMESPACES, named(NAMESPACES, name, labels={"color": color, "story": self.story.name}))
 
     async def config_map(self, name: str, *, namespace: str = "", k: str = "", text: str = "") -> None:
-        """A ConfigMap to follow is there, in the story's namespace unless told otherwise, with these data."""
+        """Create or change a ConfigMap, in the story's namespace by default."""
         space = namespace or self.story.name
         obj = config_map(name, labels={"story": self.story.name, "k": k}, data={"text": text})
         try:
@@ -58,7 +61,10 @@ class RelatedObjects:
             await self.story.cluster.patch(CONFIG_MAPS, space, name, {"data": {"text": text}})
 
     def placed(self, fields: JsonObject) -> JsonObject:
-        """A rule for ConfigMaps of this story: `HOME`, `RED` and `BLUE` become its namespaces, and selectors ask for its label too."""
+        """A rule for ConfigMaps of this story.
+
+        `HOME`, `RED` and `BLUE` become its namespaces, and selectors also require its label.
+        """
         named_fields = {key: self.key(value) if isinstance(value, str) else value for key, value in fields.items()}
         for selector in ("labelSelector", "namespaceSelector"):
             wanted = named_fields.get(selector)
@@ -68,11 +74,11 @@ class RelatedObjects:
         return rule(CONFIG_MAPS, **named_fields)
 
     def key(self, text: str) -> str:
-        """A text with the namespaces' names in place of `HOME`, `RED` and `BLUE`."""
+        """A text with the names of the namespaces in place of `HOME`, `RED` and `BLUE`."""
         return text.replace("HOME", self.story.name).replace("RED", self.red).replace("BLUE", self.blue)
 
     def hooks(self, rules: Rules, *, answer: Behaviour = three_config_maps, version: str = "v1") -> JsonObject:
-        """A controller's hooks, of which the customize hook answers with these rules."""
+        """The hooks of a controller; the customize hook answers with these rules."""
         self.set_rules(rules)
         return {
             "sync": self.story.hook("sync", answer, version=version),
@@ -80,7 +86,7 @@ class RelatedObjects:
         }
 
     async def controller(self, rules: Rules, *, answer: Behaviour = three_config_maps, version: str = "v1", **spec: object) -> None:
-        """The story's controller, with a customize hook."""
+        """Create the story's controller, with a customize hook."""
         await self.story.controller(answer, **{"hooks": self.hooks(rules, answer=answer, version=version), **spec})
 
     def set_rules(self, rules: Rules) -> None:
@@ -88,22 +94,22 @@ class RelatedObjects:
         self.story.now_answers(_customizing(rules), "customize")
 
     def shown(self, parent: str, group: str) -> JsonObject:
-        """The story's objects of a group, by the names that the sync hook's last call about a parent gave them."""
+        """The story's related objects of one group in the last sync call for a parent, by their keys."""
         calls = self.story.calls(parent=parent)
-        expect(calls, f"nobody has asked about {parent} yet")
+        expect(calls, f"no call for {parent} yet")
         related = unstructured.child_object(calls[-1].request, "related")
         expect(group in related, f"there is no group {group}, only {list(related)}")
-        return {key: obj for key, obj in unstructured.child_object(related, group).items() if is_object(obj) and self._is_told_of(obj)}
+        return {key: obj for key, obj in unstructured.child_object(related, group).items() if is_object(obj) and self._is_own(obj)}
 
-    def _is_told_of(self, obj: JsonObject) -> bool:
-        """Whether an object is none of another story, or of Kubernetes."""
+    def _is_own(self, obj: JsonObject) -> bool:
+        """Whether an object belongs neither to another story nor to Kubernetes."""
         own = self.story.name
         return unstructured.labels(obj).get("story", own) == own and unstructured.name(obj) != "kube-root-ca.crt"
 
     async def shows(self, parent: str, group: str, keys: set[str]) -> None:
-        """Raises AssertionError until the sync hook's last call about a parent showed these objects of a group."""
+        """Raise AssertionError unless the last sync call for a parent had these related objects of a group."""
         found = set(self.shown(parent, group))
-        expect(found == keys, f"{parent} was shown {sorted(found)}, not yet {sorted(keys)}")
+        expect(found == keys, f"the related objects of {parent} are {sorted(found)}, not yet {sorted(keys)}")
 
 
 def _customizing(rules: Rules) -> Behaviour:

@@ -1,4 +1,4 @@
-"""One story told against a running lab: a namespace and a controller of its own, and the words that tests are told in."""
+"""A story is the part of a lab that belongs to one test: a namespace, a controller, its hooks and its parents."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.webhook import Behaviour, Call
 
 THINGS = manifests.parent_resource("things")
-"""The parent kind that stories share: the garbage collector needs up to 40 s to learn of a new one."""
+"""The parent kind that stories share, because the garbage collector needs up to 40 s to notice a new kind."""
 
 STORY_LABEL = "story"
 
@@ -22,12 +22,15 @@ _EDIT_ATTEMPTS = 5
 
 
 def three_config_maps(request: JsonObject) -> JsonObject:
-    """What most stories' hook says: as many ConfigMaps as `spec.count` (3), each with `spec.text`; the status counts the observed ones."""
+    """The hook of most stories: `spec.count` ConfigMaps (default 3) with `spec.text`.
+
+    The status counts the observed ones.
+    """
     return answer_with(request, config_maps_of(request))
 
 
 def config_maps_of(request: JsonObject) -> list[JsonObject]:
-    """The children that `three_config_maps` asks for."""
+    """The children that `three_config_maps` wants."""
     parent = unstructured.child_object(request, "parent")
     spec = unstructured.child_object(parent, "spec")
     name = unstructured.name(parent)
@@ -44,7 +47,10 @@ def answer_with(request: JsonObject, children: list[JsonObject]) -> JsonObject:
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """A test's own corner of the lab; `name` is its namespace, its controller and its hook."""
+    """The part of the lab that belongs to one test.
+
+    `name` is the name of its namespace, its controller and its hook.
+    """
 
     lab: Lab
     name: str
@@ -52,29 +58,32 @@ class Story:
 
     @property
     def cluster(self) -> Cluster:
-        """The way in."""
+        """A client of the cluster."""
         return self.lab.cluster
 
     async def begin(self) -> None:
-        """Make the namespace."""
+        """Create the namespace."""
         namespace: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
         await self.cluster.create(NAMESPACES, namespace)
 
     async def end(self) -> None:
-        """Take the controllers away, so that the next story has the services for itself."""
+        """Delete the controllers, so that they do not disturb the next story."""
         await self.cluster.delete(COMPOSITES, "", self.name)
         await self.cluster.delete_all(DECORATORS, labels=f"{STORY_LABEL}={self.name}")
 
     async def controller(
         self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object
     ) -> JsonObject:
-        """The story's controller, created: it serves the story's own parents with ConfigMaps updated in place, unless told otherwise."""
+        """Create the story's controller, for the story's parents.
+
+        By default, its children are ConfigMaps that are updated in place.
+        """
         return await self.cluster.create(COMPOSITES, self.controller_manifest(behaviour, children=children, **spec))
 
     def controller_manifest(
         self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object
     ) -> JsonObject:
-        """What `controller` creates."""
+        """The manifest that `controller` creates."""
         parent_rule = {
             "apiVersion": self.parents.api_version,
             "resource": self.parents.resource,
@@ -85,7 +94,7 @@ class Story:
         return manifests.composite(self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec})
 
     async def edit(self, **spec: object) -> None:
-        """The controller has these fields in its spec, whole; its others stay."""
+        """Replace these fields of the controller's spec; its other fields stay."""
         for attempt in range(1, 1 + _EDIT_ATTEMPTS):
             found = await self.cluster.get(COMPOSITES, "", self.name)
             found["spec"] = {**unstructured.child_object(found, "spec"), **spec}  # type: ignore[dict-item]
@@ -98,15 +107,15 @@ class Story:
                 return
 
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
-        """A hook of the controller, for its `spec.hooks`, that behaves so."""
+        """The spec of a hook with this behaviour, for the controller's `spec.hooks`."""
         return {"version": version, "webhook": {"url": self.now_answers(behaviour, name), "timeout": "5s"}}
 
     def now_answers(self, behaviour: Behaviour, hook: str = "sync") -> str:
-        """The URL of a hook, which from now on behaves so."""
+        """Set the behaviour of a hook, and return its URL."""
         return self.lab.webhook.on(self._hook_name(hook), behaviour)
 
     async def parent(self, name: str, *, labels: Mapping[str, str] | None = None, **spec: object) -> JsonObject:
-        """A parent of this story, created."""
+        """Create a parent of this story."""
         obj = manifests.parent(
             self.parents,
             name,
@@ -117,11 +126,11 @@ class Story:
         return await self.cluster.create(self.parents, obj, namespace=self._namespace)
 
     async def change(self, name: str, **spec: object) -> JsonObject:
-        """A parent after these fields of its spec were set."""
+        """Set these fields of a parent's spec."""
         return await self.cluster.patch(self.parents, self._namespace, name, {"spec": dict(spec)})  # type: ignore[dict-item]
 
     async def config_maps(self, *, of: str = "") -> dict[str, JsonObject]:
-        """The story's ConfigMaps by name, or those labelled as children of one parent."""
+        """The story's ConfigMaps by name, or those with the label of one parent."""
         listed = await self.cluster.list(CONFIG_MAPS, self.name, labels=f"parent={of}" if of else "parent")
         return {unstructured.name(item): item for item in listed}
 
@@ -135,11 +144,11 @@ class Story:
         return unstructured.child_object(await self.cluster.get(self.parents, self._namespace, name), "status")
 
     async def settled(self, name: str, *, children: int = 3) -> None:
-        """Raises AssertionError until a parent's status is of its present generation and counts this many children."""
+        """Raise AssertionError unless a parent's status is of its current generation, and counts this many children."""
         expect_settled(await self.cluster.get(self.parents, self._namespace, name), children=children)
 
     async def all_settled(self, *, children: int = 3) -> None:
-        """Raises AssertionError until that holds for each parent of the story."""
+        """Raise AssertionError unless that holds for all parents of the story."""
         for found in await self.all_parents():
             expect_settled(found, children=children)
 
@@ -148,16 +157,19 @@ class Story:
         return await self.cluster.list(self.parents, self._namespace, labels=f"{STORY_LABEL}={self.name}")
 
     async def shows(self, name: str, *, text: str, children: int = 3) -> None:
-        """Raises AssertionError until a parent has this many ConfigMaps, all with this text."""
+        """Raise AssertionError unless a parent has this many ConfigMaps, all with this text."""
         found = await self.texts(of=name)
         expect(list(found.values()) == [text] * children, f"children of {name} are {found}, not yet {children} x {text!r}")
 
     async def relabel(self, name: str, labels: Mapping[str, str]) -> None:
-        """A parent has these labels besides its others."""
+        """Add labels to a parent."""
         await self.cluster.patch(self.parents, self._namespace, name, {"metadata": {"labels": dict(labels)}})
 
     async def warning(self, *, of: str, containing: str = "", reason: str = "SyncError") -> JsonObject:
-        """The Warning event about an object (a parent, or the controller) whose message has a text in it; of any reason when it is empty."""
+        """The Warning event about a parent or the controller whose message contains a text.
+
+        Of any reason if that is empty.
+        """
         return await self._event("Warning", of=of, reason=reason, containing=containing)
 
     async def normal_event(self, *, of: str, reason: str) -> JsonObject:
@@ -165,11 +177,11 @@ class Story:
         return await self._event("Normal", of=of, reason=reason)
 
     async def ready(self, *, status: str, reason: str, of: ResourceInfo = COMPOSITES) -> None:
-        """Raises AssertionError until the condition `Ready` of the story's controller says so."""
+        """Raise AssertionError unless the controller's condition `Ready` has this status and reason."""
         found = unstructured.child_object(await self.cluster.get(of, "", self.name), "status").get("conditions")
         conditions = [each for each in found if is_object(each)] if is_array(found) else []
-        told = [(each["status"], each["reason"]) for each in conditions if each["type"] == "Ready"]
-        expect(told == [(status, reason)], f"conditions of {self.name} are {conditions}")
+        found_ready = [(each["status"], each["reason"]) for each in conditions if each["type"] == "Ready"]
+        expect(found_ready == [(status, reason)], f"conditions of {self.name} are {conditions}")
 
     async def _event(self, kind: str, *, of: str, reason: str, containing: str = "") -> JsonObject:
         about_controller = of == self.name
@@ -180,22 +192,22 @@ class Story:
             if fits and containing in unstructured.text(event, "message"):
                 return event
         seen = [f"{event.get('type')} {event.get('reason')}: {event.get('message')}" for event in ours]
-        raise AssertionError(f"no {kind} {reason} about {of} has {containing!r} in it, only {seen}")
+        raise AssertionError(f"no {kind} {reason} about {of} contains {containing!r}, only {seen}")
 
     def calls(self, hook: str = "sync", *, parent: str = "") -> list[Call]:
-        """A hook's calls so far."""
+        """The calls of a hook so far."""
         return self.lab.webhook.calls(self._hook_name(hook), parent=parent)
 
     async def called(self, times: int, hook: str = "sync", *, parent: str = "") -> None:
-        """Raises AssertionError until a hook was called so often."""
+        """Raise AssertionError unless a hook was called at least this many times."""
         await self.lab.webhook.called(times, self._hook_name(hook), parent=parent)
 
     def no_more_than(self, times: int, hook: str = "sync", *, parent: str = "") -> Callable[[], Awaitable[None]]:
-        """A check that a hook was not called more often than that."""
+        """A check that a hook was called at most this many times."""
         return self.lab.webhook.no_more_than(times, self._hook_name(hook), parent=parent)
 
     def writes_since(self, mark: int) -> list[str]:
-        """What the services wrote into the story's namespace since a mark, as the API server has it: `update pods/x`."""
+        """The services' writes in the story's namespace since a mark of the audit log, as `update pods/x`."""
         requests = (each for each in self.lab.audit.ours_since(mark) if each.is_write and each.namespace == self.name)
         return [f"{each.verb} {each.resource}/{each.name}" for each in requests]
 
@@ -208,7 +220,7 @@ class Story:
 
 
 def expect_settled(parent: JsonObject, *, children: int) -> None:
-    """Raises AssertionError unless a parent's status is of its present generation and counts this many children."""
+    """Raise AssertionError unless a parent's status is of its current generation, and counts this many children."""
     expected = {"children": children, "observedGeneration": unstructured.generation(parent)}
     found = unstructured.child_object(parent, "status")
     expect(found == expected, f"status of {unstructured.name(parent)} is {found}, not yet {expected}")

@@ -1,4 +1,4 @@
-"""A proxy before any TCP server, here nats-server, that does what networks do on bad days: partition, delay, cut."""
+"""A proxy in front of a TCP server that injects network faults: partitions, delays, broken connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,21 +11,21 @@ _CHUNK_BYTES = 2**16
 
 
 class TcpProxy:
-    """The proxy; each attribute and method is one kind of bad day."""
+    """The proxy; each attribute and method controls one kind of fault."""
 
     def __init__(self, host: str, port: int) -> None:
         self.delay_seconds = 0.0
-        """How long each piece of data is on its way, in either direction."""
+        """How long all data are delayed, in both directions."""
         self.port = 0
         self._upstream = (host, port)
-        self._flows = asyncio.Event()
-        self._flows.set()
+        self._is_healed = asyncio.Event()
+        self._is_healed.set()
         self._connections: set[asyncio.Future[None]] = set()
 
     @staticmethod
     @asynccontextmanager
     async def before(url: str) -> AsyncIterator["TcpProxy"]:
-        """A proxy before the server of a URL, for as long as the block lasts."""
+        """A proxy in front of the server of a URL, for as long as the block lasts."""
         parts = urlsplit(url)
         proxy = TcpProxy(parts.hostname or LOOPBACK, parts.port or 0)
         server = await asyncio.start_server(proxy._serve, LOOPBACK, 0)
@@ -37,18 +37,18 @@ class TcpProxy:
             proxy.cut()
 
     def instead_of(self, url: str) -> str:
-        """The URL by which the same server is reached through the proxy."""
+        """The URL of the same server through the proxy."""
         parts = urlsplit(url)
         user, at, _ = parts.netloc.rpartition("@")
         return parts._replace(netloc=f"{user}{at}{LOOPBACK}:{self.port}").geturl()
 
     def partition(self) -> None:
-        """Let nothing pass any more, neither way, while connections stay open; new ones are taken, and get nothing either."""
-        self._flows.clear()
+        """Stop all traffic in both directions; connections stay open, and new ones are accepted."""
+        self._is_healed.clear()
 
     def heal(self) -> None:
-        """Let everything pass again, what was held back first."""
-        self._flows.set()
+        """Resume all traffic, starting with the held-back data."""
+        self._is_healed.set()
 
     def cut(self) -> None:
         """Break all connections."""
@@ -66,7 +66,7 @@ class TcpProxy:
             writer.close()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._flows.wait()
+        await self._is_healed.wait()
         there_reader, there_writer = await asyncio.open_connection(*self._upstream)
         try:
             there, back = (asyncio.ensure_future(self._pass(*ends)) for ends in ((reader, there_writer), (there_reader, writer)))
@@ -80,7 +80,7 @@ class TcpProxy:
             there_writer.close()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Hand on what comes, in order and each piece as late as it should be."""
+        """Send data on in order, each piece after its delay."""
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(maxsize=1024)
 
@@ -94,7 +94,7 @@ class TcpProxy:
             while True:
                 due, data = await pieces.get()
                 await asyncio.sleep(max(0.0, due - loop.time()))
-                await self._flows.wait()
+                await self._is_healed.wait()
                 if not data:
                     return
                 writer.write(data)

@@ -1,4 +1,7 @@
-"""A real webhook whose behaviour a test sets as a plain function, and which remembers who called it, and whether calls overlapped."""
+"""A real webhook whose behaviour is a plain function that a test sets.
+
+It records all calls, and which of them overlapped.
+"""
 
 import asyncio
 import inspect
@@ -17,13 +20,13 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.ports import LOOPBACK
 from metaloop.devkit.testbed.eventually import expect
 
-# A call whose caller died counts as dead once its connection is gone; we may read of the new call before we read of that end.
+# A call of a killed caller ends when its connection is closed; the webhook may read a new call before it sees that end.
 _GRACE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An HTTP answer, for behaviours that want to misbehave."""
+    """An arbitrary HTTP answer, for hooks that misbehave."""
 
     body: bytes
     status: int = 200
@@ -36,23 +39,23 @@ Behaviour: TypeAlias = Callable[[JsonObject], Answer | Awaitable[Answer]]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Call:
-    """One call: what was asked, and since when until when it was live."""
+    """One call: its request, and when it began and ended."""
 
     hook: str
     request: JsonObject
     started_at: float
     ended_at: float | None = None
     answered: bool = False
-    """Whether it ended with an answer, rather than because the caller went away."""
+    """Whether it ended with an answer, not because the caller disconnected."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     client: str = ""
-    """The name in the certificate that the caller showed, if one was asked for."""
+    """The common name in the caller's certificate, if one was requested."""
     port: int = 0
-    """The caller's, by which its connections can be told apart."""
+    """The caller's port, which identifies its connection."""
 
     @property
     def parent(self) -> JsonObject:
-        """The parent that it was about, by whichever name its kind of controller has for it."""
+        """The parent in the request: `parent` of a composite, `object` of a decorator."""
         return unstructured.child_object(self.request, "parent") or unstructured.child_object(self.request, "object")
 
     @property
@@ -63,39 +66,39 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """Two calls for one parent that were live at once: what must never be."""
+    """Two concurrent calls for one parent, which must never happen."""
 
     earlier: Call
     later: Call
 
     def __str__(self) -> str:
         lead = self.later.started_at - self.earlier.started_at
-        return f"{self.later.hook}: {self.later.parent_name} was asked about again {lead:.3f} s after a call that is still live"
+        return f"{self.later.hook}: a second call for {self.later.parent_name} began {lead:.3f} s after one that has not ended"
 
 
 class Webhook:
-    """An HTTP server on loopback: each hook has a name of its own, its path, and a behaviour."""
+    """An HTTP server on loopback; each hook has a name, which is its path, and a behaviour."""
 
     def __init__(self) -> None:
-        """Hold no behaviour yet; calls of unknown hooks are answered with 404."""
+        """There are no hooks yet; calls of unknown hooks are answered with 404."""
         self._behaviours: dict[str, Behaviour] = {}
         self._calls: dict[str, list[Call]] = defaultdict(list)
         self._live: dict[tuple[str, str], set[Call]] = defaultdict(set)
         self._base_url = ""
         self.overlaps: list[Overlap] = []
         self.tokens: frozenset[str] = frozenset()
-        """The bearer tokens of which a caller must show one; empty: everybody is answered."""
+        """The accepted bearer tokens; empty: no token is needed."""
         self.turned_away = 0
-        """How many calls showed none of them."""
+        """How many calls were answered with 401, for lack of a token."""
 
     @staticmethod
     @asynccontextmanager
     async def serve(*, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator["Webhook"]:
-        """A webhook that answers for as long as the block lasts."""
+        """A webhook that serves for as long as the block lasts."""
         webhook = Webhook()
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/{hook}", webhook._answered)
-        # Cancelled when the caller hangs up, so that a call does not outlive who wants its answer.
+        # A call is cancelled when its caller disconnects.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         try:
@@ -107,25 +110,25 @@ class Webhook:
             await runner.cleanup()
 
     def url(self, hook: str) -> str:
-        """Where a hook is called."""
+        """The URL of a hook."""
         return f"{self._base_url}/{hook}"
 
     def on(self, hook: str, behaviour: Behaviour) -> str:
-        """The URL of a hook, which from now on behaves so."""
+        """Set the behaviour of a hook, and return its URL."""
         self._behaviours[hook] = behaviour
         return self.url(hook)
 
     def calls(self, hook: str, *, parent: str = "") -> list[Call]:
-        """All calls of a hook so far, in their order, or those about one parent."""
+        """All calls of a hook so far, or those for one parent."""
         return [call for call in self._calls[hook] if not parent or call.parent_name == parent]
 
     async def called(self, times: int, hook: str, *, parent: str = "") -> None:
-        """Raises AssertionError until a hook was called so often."""
+        """Raise AssertionError unless a hook was called at least this many times."""
         seen = len(self.calls(hook, parent=parent))
         expect(seen >= times, f"the hook {hook} was called {seen} times, not yet {times}")
 
     def no_more_than(self, times: int, hook: str, *, parent: str = "") -> Callable[[], Awaitable[None]]:
-        """A check that a hook was not called more often than that."""
+        """A check that a hook was called at most this many times."""
 
         async def check() -> None:
             seen = len(self.calls(hook, parent=parent))
@@ -168,7 +171,7 @@ class Webhook:
 
 
 def _are_revisions(call: Call, other: Call) -> bool:
-    """Whether one sync asks about two revisions of its parent: the same version of it, with different specs."""
+    """Whether both calls are of one sync for two revisions: the same resourceVersion with different specs."""
     versions = {unstructured.resource_version(each.parent) for each in (call, other)}
     return len(versions) == 1 and call.parent.get("spec") != other.parent.get("spec")
 
