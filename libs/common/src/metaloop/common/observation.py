@@ -1,6 +1,6 @@
-"""What the watcher tells a reconciler about one parent, as bytes on the wire and values in hand.
+"""The watcher's observation of one parent for a reconciler: values, and their wire form.
 
-The watcher builds an observation out of cached JSON bytes, which it embeds unparsed; the reconciler parses the whole once.
+The watcher embeds cached JSON bytes in an observation without parsing them. The reconciler parses the observation once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,67 +15,72 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
-    """The candidates of one child (or related) resource: what the parent owns, and orphans that it might adopt."""
+    """The objects of one resource: a parent's children and the orphans that it may adopt, or its related objects."""
 
     info: ResourceInfo
     objects: Sequence[JsonObject]
     managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """By UID, of those that we have applied server-side: the entry of `managedFields` that says what we own of it. Objects themselves have none."""
+    """Our entry of `managedFields` for each object that we applied server-side, by UID. The objects have no
+    `managedFields`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
-    """The related objects that a parent's queries select: one group for each resource that they name, the empty ones too.
+    """The related objects that a parent's queries select.
 
-    `fingerprint` is what the reconciler sent with the queries: what they were made from. `waiting` are resources whose watch has not synced yet, `unknown`
-    those that the API server doesn't serve: while there are any, the groups are not the whole.
+    The groups are incomplete while any resource is `waiting` or `unknown`.
     """
 
     fingerprint: str
+    """Identifies what the queries were made from. The reconciler sent it with the queries."""
     groups: Sequence[ObservedGroup] = ()
+    """One group for each resource in the queries, even if it is empty."""
     waiting: Sequence[ResourceInfo] = ()
+    """The resources whose watch has not synced yet."""
     unknown: Sequence[ResourceId] = ()
+    """The resources that the API server does not serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The world of one parent, no older than our own last write to it.
-
-    `children` has one group per declared child resource, in their order, the empty ones too. Candidates of a namespaced parent are of its own namespace.
-    """
+    """A parent and everything that its sync needs, no older than Metaloop's last write for that parent."""
 
     controller: JsonObject
     parent_resource: ResourceInfo
     parent: JsonObject
     children: Sequence[ObservedGroup]
+    """One group for each declared child resource, in their order, even if it is empty.
+
+    Candidates of a namespaced parent are in its own namespace.
+    """
     revisions: Sequence[JsonObject] = ()
     related: Related | None = None
-    """What the queries that the parent is subscribed to select; None where it has no subscription."""
+    """The objects that the parent's subscription selects; None without a subscription."""
     part: str = ""
     """The part of the parent's work that was claimed; empty for the parent itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """The job is yours: until `lease_seconds` after its last renewal no other worker gets this key."""
+    """The worker may sync the key: no other worker gets it until `lease_seconds` after the last renewal."""
 
     lease: str
     lease_seconds: float
     observation: Observation
     shard: str = ""
-    """Whose watcher granted it."""
+    """The shard whose watcher granted the lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """Another worker holds a live lease: give the job back, and ask again after `retry_seconds`."""
+    """Another worker holds a lease on the key: give the job back, and claim it again after `retry_seconds`."""
 
     retry_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """There is nothing to sync: the parent or its controller is no more, or nobody selects it. Finish the job."""
+    """There is nothing to sync, because the parent or its controller is gone or no longer selected: finish the job."""
 
     reason: str
     lease: str = ""
@@ -86,7 +91,7 @@ ClaimReply: TypeAlias = Granted | Busy | Gone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedGroup:
-    """An `ObservedGroup` before it travels: each object still the bytes that the cache holds."""
+    """An `ObservedGroup` on the watcher's side: each object is the bytes in the cache."""
 
     resource: ResourceInfo
     objects: Sequence[bytes]
@@ -95,7 +100,7 @@ class CachedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedRelated:
-    """A `Related` before it travels: every object still the bytes that the cache holds."""
+    """A `Related` on the watcher's side: each object is the bytes in the cache."""
 
     fingerprint: str
     groups: Sequence[CachedGroup] = ()
@@ -103,13 +108,13 @@ class CachedRelated:
     unknown: Sequence[ResourceId] = ()
 
     def to_bytes(self) -> bytes:
-        """Its wire form."""
+        """The wire form."""
         return dumps(_related_to_wire(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedObservation:
-    """An `Observation` before it travels: every object still the bytes that the cache holds."""
+    """An `Observation` on the watcher's side: each object is the bytes in the cache."""
 
     controller: bytes
     parent_resource: ResourceInfo
@@ -122,7 +127,7 @@ class CachedObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedGrant:
-    """A `Granted` before it travels."""
+    """A `Granted` on the watcher's side."""
 
     lease: str
     lease_seconds: float
@@ -130,11 +135,11 @@ class CachedGrant:
 
 
 CachedClaimReply: TypeAlias = CachedGrant | Busy | Gone
-"""A `ClaimReply` before it travels."""
+"""A `ClaimReply` on the watcher's side."""
 
 
 def reply_to_bytes(reply: CachedClaimReply) -> bytes:
-    """The wire form of the reply to a claim."""
+    """The wire form of a reply to a claim."""
     match reply:
         case CachedGrant():
             return dumps(_grant_to_wire(reply))
@@ -147,7 +152,7 @@ def reply_to_bytes(reply: CachedClaimReply) -> bytes:
 
 
 def reply_from_bytes(wire: bytes) -> ClaimReply:
-    """The claim reply of a wire form."""
+    """The reply to a claim from its wire form. Raises KeyError, TypeError or ValueError for anything else."""
     raw = loads(wire)
     match raw["state"]:
         case "granted":
@@ -209,7 +214,10 @@ def _related_to_wire(related: CachedRelated) -> dict[str, object]:
 
 
 def related_from_wire(raw: JsonObject) -> Related:
-    """The value of a wire form that `CachedRelated.to_bytes` made; raises KeyError, TypeError or ValueError for anything else."""
+    """The value from the wire form of `CachedRelated.to_bytes`.
+
+    Raises KeyError, TypeError or ValueError for anything else.
+    """
     return Related(
         fingerprint=str(raw["fingerprint"]),
         groups=[_group_from_wire(group) for group in raw["groups"]],  # type: ignore[union-attr, arg-type]

@@ -46,7 +46,7 @@ class RelatedQuery:
     """The names that are selected; empty: all."""
 
     def selects(self, *, name: str, labels: Labels) -> bool:
-        """Whether an object with this name and these labels is selected, provided that the query reaches its namespace."""
+        """Whether an object with this name and these labels is selected, if the query reaches its namespace."""
         return (not self.names or name in self.names) and self.labels.matches(labels)
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
