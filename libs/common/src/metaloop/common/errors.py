@@ -9,7 +9,7 @@
     ├── Persistent                 somebody must change something that no watch shows us: retried with backoff
     │   ├── InvalidAnswer          a webhook's answer (its author's fault); names the field
     │   └── Refused                the API server said no: forbidden, invalid, not found
-    └── Terminal                   the parent or its controller must change, which a watch shows us: not retried before
+    └── Terminal                   an object must change that a watch shows us (parent, controller): not retried before
         ├── InvalidSpec            a controller's spec (its author's fault); names the field
         └── InvalidParent          a parent object (its owner's fault); names the field
 
@@ -104,7 +104,7 @@ class Refused(Persistent):
 
 
 class Terminal(MetaloopError):
-    """The same input fails the same way until the parent or its controller is changed: it isn't tried again before."""
+    """The same input fails the same way until the object at fault changes. A watch shows us that; it is not retried before."""
 
 
 class InvalidSpec(Terminal):
