@@ -55,8 +55,10 @@ RESTART_CALLS = Judged(name="hook calls per parent", bound=Exactly(count=1))
 WATCHER_RESTART = Judged(name="20,000 parents: watcher started -> all marked", unit=_CREATES, bound=AtMost(limit=4_000))
 
 # What lives beside the parents, and what is watched.
-UNRELATED_ORPHANS = Judged(name="300 x 3 beside 20,000 ownerless objects, times without", unit=_TIMES, bound=AtMost(limit=1.3))
-UNRELATED_OWNED = Judged(name="300 x 3 beside 20,000 owned objects, times without", unit=_TIMES, bound=AtMost(limit=1.3))
+ORPHANS_CPU = Judged(name="our CPU beside 20,000 ownerless objects, times without", unit=_TIMES, bound=AtMost(limit=1.25))
+ORPHANS_TIME = Judged(name="300 x 3 beside 20,000 ownerless objects, times without", unit=_TIMES, bound=AtMost(limit=1.5))
+OWNED_CPU = Judged(name="our CPU beside 20,000 owned objects, times without", unit=_TIMES, bound=AtMost(limit=1.25))
+OWNED_TIME = Judged(name="300 x 3 beside 20,000 owned objects, times without", unit=_TIMES, bound=AtMost(limit=1.5))
 MEMORY = Judged(name="resident memory per cached ConfigMap of 1 KB, times its size", unit=_TIMES, bound=AtMost(limit=2))
 CHILD_EVENT_CPU = Judged(name="CPU per child event", unit=_CREATES_CPU, bound=AtMost(limit=0.04))
 CHILD_EVENTS = Judged(name="50,000 child events through one watcher", unit=_CREATES, bound=AtMost(limit=3_000))
