@@ -1,0 +1,164 @@
+"""A driver that reads from a script: each step comes to what the script says, and is kept. Nothing is read, called or written."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from metaloop.common.errors import MetaloopError
+from metaloop.common.json import JsonObject, dumps, loads
+from metaloop.common.objects import unstructured
+from metaloop.common.observation import Related
+from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
+from metaloop.reconciler.core.effects import VERBS, Done, Effects
+from metaloop.reconciler.core.model import Action, Observed, ParentEdit, RevisionAction
+from metaloop.reconciler.core.pipeline import sync
+from metaloop.reconciler.core.steps import (
+    CallHook,
+    ChooseApplyStrategy,
+    ClaimChildren,
+    EditParent,
+    Fact,
+    Forget,
+    Learn,
+    NoteUnknownKeys,
+    Recall,
+    RecordEvent,
+    Resync,
+    Step,
+    SubscribeRelated,
+    WriteChildren,
+    WriteRevisions,
+)
+from metaloop.reconciler.core.variant import Variant
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+Hook = Callable[[JsonObject], JsonObject]
+
+
+def nothing(_: JsonObject) -> JsonObject:
+    """What a hook answers that desires no children."""
+    return {}
+
+
+@dataclass(kw_only=True)
+class Script:
+    """What each step of one sync comes to: what it asks for, unless said otherwise."""
+
+    hook: Hook = nothing
+    rules: Hook = nothing
+    """What the customize hook answers."""
+    related: Related = field(default_factory=lambda: Related(fingerprint=""))
+    """What the watcher finds."""
+    known: frozenset[Fact] = frozenset()
+    """What earlier syncs learned."""
+    failing: Mapping[str, MetaloopError] = field(default_factory=dict[str, MetaloopError])
+    """What is raised instead, by the line that stands for the step."""
+    claimed: Effects | None = None
+    """What adopting and releasing comes to."""
+    written: Effects | None = None
+    """What writing children comes to."""
+    edited: Callable[[ParentEdit, JsonObject], JsonObject | None] = lambda edit, parent: edit.make(parent) or parent
+    """What becomes of the parent."""
+
+    def result(self, step: Step) -> object:  # noqa: PLR0911 - one for each kind of step
+        """What a step comes to. Raises what the script has for it."""
+        if failure := self.failing.get(line(step)):
+            raise failure
+        match step:
+            case EditParent(observed, edit):
+                return self.edited(edit, observed.parent)
+            case ClaimChildren(_, actions):
+                return self.claimed or _all_done(actions)
+            case ChooseApplyStrategy():
+                return DYNAMIC_APPLY
+            case CallHook(_, hook, bodies):
+                answer = self.rules if hook.name == "customize" else self.hook
+                return [dumps(answer(loads(body))) for body in bodies.values()]
+            case SubscribeRelated(fingerprint):
+                return Related(fingerprint=fingerprint, groups=self.related.groups, unknown=self.related.unknown)
+            case WriteChildren(_, plan):
+                return self.written or _all_done([*plan])
+            case Recall(fact):
+                return fact in self.known
+            case WriteRevisions() | RecordEvent() | Resync() | NoteUnknownKeys() | Learn() | Forget():
+                return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """How a sync went."""
+
+    steps: Sequence[Step]
+    failure: MetaloopError | None
+
+    @property
+    def lines(self) -> list[str]:
+        """The steps, a line each, without the one that each sync takes first."""
+        return [line(step) for step in self.steps if not isinstance(step, Forget)]
+
+    @property
+    def asked(self) -> list[JsonObject]:
+        """What the hooks were sent, in order."""
+        return [loads(body) for step in self.steps if isinstance(step, CallHook) for body in step.bodies.values()]
+
+
+def play(observed: Observed, variant: Variant, script: Script | None = None) -> Played:
+    """A sync of one parent, carried out by the script to its end."""
+    of, taken = script or Script(), list[Step]()
+    steps = sync(observed, NOW, variant=variant)
+    try:
+        step = next(steps)
+        while True:
+            taken.append(step)
+            try:
+                result = of.result(step)
+            except MetaloopError as failure:
+                step = steps.throw(failure)
+            else:
+                step = steps.send(result)
+    except StopIteration:
+        return Played(steps=taken, failure=None)
+    except MetaloopError as failure:
+        return Played(steps=taken, failure=failure)
+
+
+def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
+    """A step as the tests write it: its name, and what it is about."""
+    match step:
+        case EditParent(observed, edit):
+            is_needed = edit.make(observed.parent) is not None
+            return f"parent: {edit.name.lower()}" if is_needed else f"parent: {edit.name.lower()} is as it should be"
+        case ClaimChildren(_, actions):
+            return _about("claim", actions)
+        case ChooseApplyStrategy():
+            return "choose how to apply"
+        case CallHook(_, hook, bodies):
+            return f"call {hook.name}" if len(bodies) == 1 else f"call {hook.name}, {len(bodies)} times"
+        case SubscribeRelated(fingerprint, queries):
+            return f"subscribe to {len(queries)} queries" if fingerprint else f"subscribe to {len(queries)} queries for now"
+        case WriteRevisions(_, actions):
+            return _about("revisions", actions)
+        case WriteChildren(_, plan, _):
+            return _about("children", [*plan])
+        case RecordEvent(_, event_type, reason, _):
+            return f"event: {event_type} {reason}"
+        case Resync(seconds):
+            return f"resync after {seconds:g} s"
+        case NoteUnknownKeys(keys):
+            return f"unknown keys: {', '.join(keys)}"
+        case Recall(fact) | Learn(fact) | Forget(fact):
+            return f"{type(step).__name__.lower()} {type(fact).__name__}"
+
+
+def _all_done(actions: Sequence[Action]) -> Effects:
+    return Effects(done=tuple([Done(action=action, written=action.obj) for action in actions]))
+
+
+def _about(what: str, actions: Sequence[Action | RevisionAction]) -> str:
+    return f"{what}: {', '.join(_spelled(actions))}"
+
+
+def _spelled(actions: Sequence[Action | RevisionAction]) -> Iterator[str]:
+    for action in actions:
+        yield f"{VERBS[type(action)]} {unstructured.name(action.obj)}"
