@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from metaloop.common.json import JsonObject, dumps
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.webhook import Webhook
+from metaloop.devkit.testbed.webhook import Behaviour, Webhook
 
 
 @pytest_asyncio.fixture
@@ -23,13 +23,19 @@ async def _call(webhook: Webhook, parent: str, *, revision: str = "") -> None:
         await response.read()
 
 
-async def _slow(_: JsonObject) -> JsonObject:
-    await asyncio.sleep(0.2)
-    return {}
+def _when_all_are_there(number: int) -> Behaviour:
+    """A hook that answers once so many calls wait for it."""
+    there = asyncio.Barrier(number)
+
+    async def behave(_: JsonObject) -> JsonObject:
+        await there.wait()
+        return {}
+
+    return behave
 
 
 async def test_two_calls_for_one_parent_at_once_are_an_overlap(webhook: Webhook) -> None:
-    webhook.on("h", _slow)
+    webhook.on("h", _when_all_are_there(2))
 
     await asyncio.gather(_call(webhook, "p"), _call(webhook, "p"))
 
@@ -37,9 +43,10 @@ async def test_two_calls_for_one_parent_at_once_are_an_overlap(webhook: Webhook)
 
 
 async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook: Webhook) -> None:
-    webhook.on("h", _slow)
+    webhook.on("h", _when_all_are_there(2))
 
     await asyncio.gather(_call(webhook, "p"), _call(webhook, "q"))
+    webhook.on("h", lambda _: {})
     await _call(webhook, "p")
 
     assert webhook.overlaps == []
@@ -47,7 +54,7 @@ async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook
 
 
 async def test_calls_for_two_revisions_of_one_parent_at_once_are_none(webhook: Webhook) -> None:
-    webhook.on("h", _slow)
+    webhook.on("h", _when_all_are_there(2))
 
     await asyncio.gather(_call(webhook, "p", revision="old"), _call(webhook, "p", revision="new"))
 
@@ -55,7 +62,7 @@ async def test_calls_for_two_revisions_of_one_parent_at_once_are_none(webhook: W
 
 
 async def test_call_whose_caller_is_gone_is_no_longer_live(webhook: Webhook) -> None:
-    webhook.on("h", _slow)
+    webhook.on("h", _when_all_are_there(2))
     first = asyncio.ensure_future(_call(webhook, "p"))
 
     async def arrived() -> None:
@@ -64,6 +71,7 @@ async def test_call_whose_caller_is_gone_is_no_longer_live(webhook: Webhook) -> 
     await eventually(arrived)
     first.cancel()
     await asyncio.wait([first])
+    webhook.on("h", lambda _: {})
     await _call(webhook, "p")
 
     assert webhook.overlaps == []

@@ -28,13 +28,13 @@ class TcpProxy:
         """A proxy in front of the server of a URL, for as long as the block lasts."""
         parts = urlsplit(url)
         proxy = TcpProxy(parts.hostname or LOOPBACK, parts.port or 0)
-        server = await asyncio.start_server(proxy._serve, LOOPBACK, 0)
+        server = await asyncio.start_server(proxy._accept, LOOPBACK, 0)
         proxy.port = server.sockets[0].getsockname()[1]
         try:
             yield proxy
         finally:
             server.close()
-            proxy.cut()
+            await proxy._end()
 
     def instead_of(self, url: str) -> str:
         """The URL of the same server through the proxy."""
@@ -55,15 +55,24 @@ class TcpProxy:
         for connection in self._connections:
             connection.cancel()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.ensure_future(self._relay(reader, writer))
+    async def _end(self) -> None:
+        """Break all connections, and return when they are closed."""
+        self.cut()
+        if self._connections:
+            await asyncio.wait(self._connections)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError, asyncio.CancelledError):
-                await connection
+            await self._relay(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            writer.transport.abort()
         finally:
-            self._connections.discard(connection)
-            writer.close()
+            await _closed(writer)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._is_healed.wait()
@@ -76,8 +85,11 @@ class TcpProxy:
                 there.cancel()
                 back.cancel()
                 await asyncio.wait([there, back])
+        except asyncio.CancelledError:
+            there_writer.transport.abort()
+            raise
         finally:
-            there_writer.close()
+            await _closed(there_writer)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send data on in order, each piece after its delay."""
@@ -102,3 +114,10 @@ class TcpProxy:
         finally:
             reading.cancel()
             await asyncio.wait([reading])
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Returns when the connection is closed, however it ended."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()

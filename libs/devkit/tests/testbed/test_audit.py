@@ -1,0 +1,107 @@
+"""What is read out of an API server's audit log: whose requests, of which sort, and from when on."""
+
+from pathlib import Path
+
+import pytest
+
+from metaloop.common.json import JsonObject, dumps
+from metaloop.devkit.testbed.audit import AuditLog, Request, tally
+from metaloop.devkit.testbed.cluster import USER_AGENT
+
+OURS = "metaloop-reconciler/1.0"
+
+
+def entry(verb: str = "create", *, agent: str = OURS, resource: str = "configmaps", subresource: str = "", name: str = "a") -> JsonObject:
+    """One line of the log."""
+    return {
+        "verb": verb,
+        "userAgent": agent,
+        "objectRef": {"resource": resource, "subresource": subresource, "namespace": "default", "name": name},
+        "responseStatus": {"code": 201},
+        "requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z",
+    }
+
+
+def written(path: Path, *entries: JsonObject) -> AuditLog:
+    """A log that holds these entries as well as those it had."""
+    with path.open("ab") as log:
+        log.writelines(dumps(each) + b"\n" for each in entries)
+    return AuditLog(path)
+
+
+def request(verb: str, *, agent: str = OURS) -> Request:
+    return Request(verb=verb, resource="things", namespace="", name="", user_agent=agent, code=200, at="")
+
+
+def test_request_has_what_the_server_wrote_down(tmp_path: Path) -> None:
+    [found] = written(tmp_path / "audit.log", entry("update", resource="things", subresource="status", name="p")).ours_since(0)
+
+    assert (found.verb, found.resource, found.namespace, found.name, found.code) == ("update", "things/status", "default", "p", 201)
+
+
+@pytest.mark.parametrize(
+    ("agent", "is_ours"),
+    [
+        (OURS, True),
+        ("metaloop-watcher/1.0", True),
+        ("kube-controller-manager/v1.36", False),
+        ("kubectl/v1.36", False),
+        (USER_AGENT, False),
+        ("metaloop-devkit", False),
+    ],
+)
+def test_requests_of_kubernetes_people_and_tests_are_not_ours(agent: str, *, is_ours: bool) -> None:
+    assert request("get", agent=agent).is_ours is is_ours
+
+
+@pytest.mark.parametrize(
+    ("verb", "is_read", "is_write"),
+    [
+        ("get", True, False),
+        ("list", True, False),
+        ("watch", False, False),
+        ("create", False, True),
+        ("update", False, True),
+        ("patch", False, True),
+        ("delete", False, True),
+        ("deletecollection", False, True),
+    ],
+)
+def test_watch_is_neither_read_nor_write(verb: str, *, is_read: bool, is_write: bool) -> None:
+    assert (request(verb).is_read, request(verb).is_write) == (is_read, is_write)
+
+
+def test_events_are_left_out(tmp_path: Path) -> None:
+    log = written(tmp_path / "audit.log", entry(resource="events"), entry(resource="configmaps"))
+
+    assert [each.resource for each in log.ours_since(0)] == ["configmaps"]
+
+
+def test_log_is_read_from_its_mark_on(tmp_path: Path) -> None:
+    log = written(tmp_path / "audit.log", entry(name="before"))
+    mark = log.mark()
+    written(tmp_path / "audit.log", entry(name="after"))
+
+    assert [each.name for each in log.ours_since(mark)] == ["after"]
+
+
+def test_mark_of_a_log_that_is_not_there_yet_is_its_beginning(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+    mark = log.mark()
+    written(tmp_path / "audit.log", entry(name="first"))
+
+    assert [each.name for each in log.ours_since(mark)] == ["first"]
+
+
+def test_line_that_is_still_being_written_is_left_for_later(tmp_path: Path) -> None:
+    log = written(tmp_path / "audit.log", entry(name="whole"))
+    with (tmp_path / "audit.log").open("ab") as file:
+        file.write(dumps(entry(name="half"))[:20])
+
+    assert [each.name for each in log.ours_since(0)] == ["whole"]
+
+
+def test_requests_are_counted_by_verb_and_resource(tmp_path: Path) -> None:
+    entries = [entry("create"), entry("create"), entry("update", resource="things", subresource="status")]
+
+    assert tally(written(tmp_path / "audit.log", *entries).ours_since(0)) == {"create configmaps": 2, "update things/status": 1}
