@@ -54,17 +54,6 @@ async def test_pods_are_recreated_one_by_one_from_the_last_to_the_first(story: S
     assert config["data"] == {"image": "web:2"}
 
 
-async def test_scaling_in_the_middle_of_a_rollout_is_not_waited_for(story: Story) -> None:
-    await _web(story, replicas=2)
-    before = await _uids(story)
-    await story.change("web", template={"image": "web:2"})
-    await _is_replaced(story, "web-1", before)
-
-    await story.change("web", replicas=3)
-
-    await _has_images(story, {"web-0": "web:1", "web-1": "web:2", "web-2": "web:2"})
-
-
 async def _web(story: Story, *, replicas: int) -> None:
     """A parent with this many Pods, all of them running."""
     parent: JsonObject = {

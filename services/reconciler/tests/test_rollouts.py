@@ -240,16 +240,6 @@ async def test_rollout_does_not_wait_for_what_admission_never_lets_be(method: st
     assert dict(sync.api.requests) == {}
 
 
-async def test_parent_is_synced_again_at_once_when_a_write_turns_out_to_be_futile():
-    """No event tells of a write that changed nothing, and the rollout may wait for nothing else."""
-    sync = await rolled_out(api=RewritingApi())
-    sync.say("v2")
-
-    reports = [await sync.run() for _ in range(3)]
-
-    assert [report.resync_after_seconds for report in reports] == [None, 0.1, None]
-
-
 def _moved_in_order(sync: RollingSync) -> bool:
     """Those that say v2, or are on their way to it, come before those that say v1."""
     order = [sync.texts.get(name, "v2").lower() for name in NAMES]

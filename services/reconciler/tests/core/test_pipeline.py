@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from rolling import revision, rolling_controller, rolling_parent, there
+from rolling import revision, rolling_parent, there
 from rolling import world as rolling_world
 from rolling_sync import gadget_hook
 from scripted import Hook, Played, Script, play
@@ -409,9 +409,3 @@ def test_write_that_changed_nothing_has_a_rollout_look_again_at_once():
 
     assert "resync after 0.1 s" in composite(a_rollout(), script).lines
     assert "resync after 0.1 s" not in composite(parent_with(child("a", value="old")), replace(script, hook=wants("a"))).lines
-
-
-def test_children_that_do_not_roll_have_no_revisions():
-    seen = rolling_world(controller=rolling_controller(method="InPlace"))
-
-    assert not any(line.startswith("revisions") for line in composite(seen, Script(hook=gadget_hook)).lines)

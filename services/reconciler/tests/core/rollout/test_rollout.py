@@ -320,6 +320,17 @@ def test_fields_beside_the_revision_change_at_once_for_all():
     assert told(rollout)[:2] == ("True", "OnLatestRevision")
 
 
+def test_whole_spec_rolls_where_no_fields_are_named():
+    controller = rolling_controller(field_paths=())
+    before, after = rolling_parent("v1"), rolling_parent("v2", other="field")
+    observed = world(there("a"), there("b"), there("c"), parent=after, controller=controller)
+
+    rollout = step(observed, revision("v1", "a", "b", "c", patch={"spec": before["spec"]}))
+
+    assert follows(rollout)[V1] == ["b", "c"]
+    assert told(rollout)[2] == "updating Gadget a"
+
+
 def test_kinds_that_do_not_roll_are_as_the_latest_desires_them():
     observed = to_v2(there("a", "v2", status=NOT_READY), there("b"))
     observed = replace(observed, groups=(*observed.groups, ChildGroup(info=CONFIG_MAPS, method="InPlace", objects=())))
