@@ -1,12 +1,13 @@
 """Queries for related objects: what they select, and their wire form."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.common.json import dumps, loads
+from metaloop.common.json import JsonValue, dumps, loads
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import Requirement, Selector
-from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery
+from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
 
 CONFIG_MAPS = ResourceId("v1", "configmaps")
 
@@ -35,3 +36,43 @@ def test_names_select_only_those():
 
     assert query.selects(name="a", labels={})
     assert not query.selects(name="c", labels={})
+
+
+RED = InNamespacesWith(Selector((Requirement("color", "In", ("red",)),)))
+
+
+@pytest.mark.parametrize(
+    ("where", "namespace", "labels", "expected"),
+    [
+        (ANYWHERE, "blue", {}, True),
+        (ANYWHERE, "", {}, True),
+        (InNamespace("blue"), "blue", {}, True),
+        (InNamespace("blue"), "red", {}, False),
+        (InNamespace("blue"), "", {}, True),
+        (RED, "any", {"color": "red"}, True),
+        (RED, "any", {"color": "blue"}, False),
+        (RED, "", {"color": "red"}, False),
+    ],
+)
+def test_query_reaches_the_namespaces_that_it_names_or_selects(*, where: Where, namespace: str, labels: dict[str, str], expected: bool):
+    assert RelatedQuery(resource=CONFIG_MAPS, where=where).reaches(namespace, labels) is expected
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        None,
+        [],
+        "nonsense",
+        [["v1", "configmaps"], [], []],
+        [["v1"], [], [], []],
+        [["v1", "configmaps"], ["elsewhere", "x"], [], []],
+        [["v1", "configmaps"], ["name", 1], [], []],
+        [["v1", "configmaps"], [], [["app", "In"]], []],
+        [["v1", "configmaps"], [], [], "names"],
+    ],
+    ids=repr,
+)
+def test_wire_form_of_something_else_is_refused(wire: JsonValue):
+    with pytest.raises((ValueError, TypeError)):
+        RelatedQuery.from_wire(wire)

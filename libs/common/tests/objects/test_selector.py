@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metaloop.common.errors import InvalidSpec
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects.selector import parse_selector, parse_selector_text
 
 LABELS = {"app": "shop", "tier": "front", "size": "10", "example.com/team": "blue"}
@@ -81,3 +81,27 @@ def test_equalities_match_exactly_the_labels_with_these_values(wanted: dict[str,
     selector = parse_selector({"matchLabels": dict(wanted)}, "selector")
 
     assert selector.matches(labels) == (wanted.items() <= labels.items())
+
+
+@pytest.mark.parametrize(
+    "raw", [None, {}, {"matchLabels": None, "matchExpressions": None}, {"matchLabels": {}, "matchExpressions": []}], ids=repr
+)
+def test_selector_without_requirements_matches_everything(raw: JsonValue):
+    selector = parse_selector(raw, "selector")
+
+    assert selector.is_empty
+    assert selector.matches({})
+    assert selector.matches(LABELS)
+
+
+def test_annotations_are_selected_under_their_own_key():
+    selector = parse_selector({"matchAnnotations": {"app": "shop"}, "matchLabels": {"app": "other"}}, "s", labels_key="matchAnnotations")
+
+    assert selector.matches(LABELS)
+
+
+@pytest.mark.parametrize("text", ["app in (shop,x)", "app notin (shop)", "tier", "!gone", "size gt (9)", "app in (shop),tier"])
+def test_selector_is_written_as_it_is_read(text: str):
+    readable = text.replace("size gt (9)", "size>9")
+
+    assert str(parse_selector_text(readable)) == text
