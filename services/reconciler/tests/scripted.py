@@ -20,9 +20,9 @@ from metaloop.reconciler.core.steps import (
     Fact,
     Forget,
     Learn,
-    NoteUnknownKeys,
     Recall,
     RecordEvent,
+    ReportUnknownKeys,
     Resync,
     Step,
     SubscribeRelated,
@@ -81,7 +81,7 @@ class Script:
                 return self.written or _all_done([*plan])
             case Recall(fact):
                 return fact in self.known
-            case WriteRevisions() | RecordEvent() | Resync() | NoteUnknownKeys() | Learn() | Forget():
+            case WriteRevisions() | RecordEvent() | Resync() | ReportUnknownKeys() | Learn() | Forget():
                 return None
 
 
@@ -145,7 +145,7 @@ def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
             return f"event: {event_type} {reason}"
         case Resync(seconds):
             return f"resync after {seconds:g} s"
-        case NoteUnknownKeys(keys):
+        case ReportUnknownKeys(keys):
             return f"unknown keys: {', '.join(keys)}"
         case Recall(fact) | Learn(fact) | Forget(fact):
             return f"{type(step).__name__.lower()} {type(fact).__name__}"

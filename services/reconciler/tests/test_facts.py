@@ -1,14 +1,14 @@
 """What is remembered from one sync to the next."""
 
 from metaloop.common.objects.resource import ResourceId
-from metaloop.reconciler.core.steps import NoRoomForConditions, PauseTold
+from metaloop.reconciler.core.steps import ConditionsUnsupported, PauseAnnounced
 from metaloop.reconciler.facts import Facts
 
 MOST = 10_000
 
 
 def test_fact_is_known_from_when_it_is_learned_until_it_is_forgotten():
-    facts, fact = Facts(), PauseTold("uid")
+    facts, fact = Facts(), PauseAnnounced("uid")
 
     before = fact in facts
     facts.learn(fact)
@@ -20,38 +20,38 @@ def test_fact_is_known_from_when_it_is_learned_until_it_is_forgotten():
 
 def test_facts_of_different_kinds_and_objects_are_told_apart():
     facts = Facts()
-    facts.learn(PauseTold("a"))
+    facts.learn(PauseAnnounced("a"))
 
-    assert PauseTold("b") not in facts
-    assert NoRoomForConditions(ResourceId("v1", "a")) not in facts
+    assert PauseAnnounced("b") not in facts
+    assert ConditionsUnsupported(ResourceId("v1", "a")) not in facts
 
 
 def test_forgetting_what_was_never_learned_changes_nothing():
     facts = Facts()
-    facts.learn(PauseTold("a"))
+    facts.learn(PauseAnnounced("a"))
 
-    facts.forget(PauseTold("b"))
+    facts.forget(PauseAnnounced("b"))
 
-    assert PauseTold("a") in facts
+    assert PauseAnnounced("a") in facts
 
 
 def test_oldest_fact_makes_room_when_there_are_too_many():
     facts = Facts()
 
     for number in range(MOST + 1):
-        facts.learn(PauseTold(str(number)))
+        facts.learn(PauseAnnounced(str(number)))
 
-    assert PauseTold("0") not in facts
-    assert PauseTold("1") in facts
-    assert PauseTold(str(MOST)) in facts
+    assert PauseAnnounced("0") not in facts
+    assert PauseAnnounced("1") in facts
+    assert PauseAnnounced(str(MOST)) in facts
 
 
 def test_fact_that_is_learned_twice_takes_one_place():
     facts = Facts()
-    facts.learn(PauseTold("kept"))
+    facts.learn(PauseAnnounced("kept"))
 
     for number in range(MOST - 1):
-        facts.learn(PauseTold(str(number)))
-        facts.learn(PauseTold(str(number)))
+        facts.learn(PauseAnnounced(str(number)))
+        facts.learn(PauseAnnounced(str(number)))
 
-    assert PauseTold("kept") in facts
+    assert PauseAnnounced("kept") in facts

@@ -15,13 +15,13 @@ from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.kinds.decorator import DECORATOR
 from metaloop.reconciler.core.model import Observed, ParentEdit
-from metaloop.reconciler.core.parent.pause import has_room_for_conditions, says_paused, with_pause
-from metaloop.reconciler.core.steps import EditParent, Forget, NoRoomForConditions, PauseTold
+from metaloop.reconciler.core.parent.pause import has_paused_condition, supports_conditions, with_paused_condition
+from metaloop.reconciler.core.steps import ConditionsUnsupported, EditParent, Forget, PauseAnnounced
 
 PAUSED: JsonObject = {"annotations": {PAUSED_ANNOTATION: "true"}}
 READY: JsonObject = {"type": "Ready", "status": "True"}
 SAID: JsonObject = {"type": "Paused", "status": "True"}
-TOLD, NO_ROOM = PauseTold("uid-of-parent"), NoRoomForConditions(THINGS.id)
+TOLD, NO_ROOM = PauseAnnounced("uid-of-parent"), ConditionsUnsupported(THINGS.id)
 
 
 def a_pause(*, status: JsonObject | None = None) -> Observed:
@@ -36,7 +36,7 @@ def a_pause(*, status: JsonObject | None = None) -> Observed:
 
 def condition_of(parent: JsonObject, *, at: str = "2026-01-02T03:04:05Z") -> list[JsonObject] | None:
     """The conditions of a parent after its pause was written; None where nothing was to write."""
-    written = with_pause(parent, at=at)
+    written = with_paused_condition(parent, at=at)
     if written is None:
         return None
     conditions = unstructured.child_object(written, "status")["conditions"]
@@ -75,11 +75,11 @@ def test_condition_stands_once_and_behind_those_of_others(case: tuple[JsonObject
 
 
 def test_rest_of_the_status_stays():
-    written = with_pause(a_parent(status={"phase": "Well"}), at="now")
+    written = with_paused_condition(a_parent(status={"phase": "Well"}), at="now")
 
     assert written is not None
     assert unstructured.child_object(written, "status")["phase"] == "Well"
-    assert says_paused(written)
+    assert has_paused_condition(written)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_rest_of_the_status_stays():
     ids=["no conditions yet", "a list", "no list", "a kind without status"],
 )
 def test_room_for_conditions_is_a_status_that_has_a_list_or_nothing_there(seen: Observed, *, has_room: bool):
-    assert has_room_for_conditions(seen) is has_room
+    assert supports_conditions(seen) is has_room
 
 
 # -- the steps of a sync -------------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def dropped(_edit: ParentEdit, parent: JsonObject) -> JsonObject:
 def test_paused_parent_is_told_so_and_nothing_else_is_done():
     played = play(a_pause(), COMPOSITE)
 
-    assert played.lines == ["recall NoRoomForConditions", "parent: paused", "event: Normal Paused"]
+    assert played.lines == ["recall ConditionsUnsupported", "parent: paused", "event: Normal Paused"]
 
 
 def test_pause_is_written_as_of_now():
@@ -115,7 +115,7 @@ def test_pause_is_written_as_of_now():
 
     written = edit.edit.make(edit.observed.parent)
 
-    assert written == with_pause(edit.observed.parent, at=NOW.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    assert written == with_paused_condition(edit.observed.parent, at=NOW.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 PAUSES: dict[str, tuple[Observed, Script, list[str]]] = {
@@ -129,22 +129,22 @@ PAUSES: dict[str, tuple[Observed, Script, list[str]]] = {
     "its status has no place for conditions": (
         a_pause(status={"conditions": "none"}),
         Script(),
-        ["recall PauseTold", "learn PauseTold", "event: Normal Paused"],
+        ["recall PauseAnnounced", "learn PauseAnnounced", "event: Normal Paused"],
     ),
     "it was told where there is no place": (
         a_pause(status={"conditions": "none"}),
         Script(known=frozenset({TOLD})),
-        ["recall PauseTold"],
+        ["recall PauseAnnounced"],
     ),
     "the condition is dropped": (
         a_pause(),
         Script(edited=dropped),
         [
-            "recall NoRoomForConditions",
+            "recall ConditionsUnsupported",
             "parent: paused",
-            "learn NoRoomForConditions",
-            "recall PauseTold",
-            "learn PauseTold",
+            "learn ConditionsUnsupported",
+            "recall PauseAnnounced",
+            "learn PauseAnnounced",
             "event: Normal Paused",
         ],
     ),
@@ -152,23 +152,23 @@ PAUSES: dict[str, tuple[Observed, Script, list[str]]] = {
         a_pause(),
         Script(failing={"parent: paused": Invalid(ApiStatus(code=422, reason="Invalid", message="no such field"))}),
         [
-            "recall NoRoomForConditions",
+            "recall ConditionsUnsupported",
             "parent: paused",
-            "learn NoRoomForConditions",
-            "recall PauseTold",
-            "learn PauseTold",
+            "learn ConditionsUnsupported",
+            "recall PauseAnnounced",
+            "learn PauseAnnounced",
             "event: Normal Paused",
         ],
     ),
     "its kind is known to drop conditions": (
         a_pause(),
         Script(known=frozenset({NO_ROOM})),
-        ["recall NoRoomForConditions", "recall PauseTold", "learn PauseTold", "event: Normal Paused"],
+        ["recall ConditionsUnsupported", "recall PauseAnnounced", "learn PauseAnnounced", "event: Normal Paused"],
     ),
     "it vanished": (
         a_pause(),
         Script(edited=lambda _edit, _parent: None),
-        ["recall NoRoomForConditions", "parent: paused", "recall PauseTold", "learn PauseTold", "event: Normal Paused"],
+        ["recall ConditionsUnsupported", "parent: paused", "recall PauseAnnounced", "learn PauseAnnounced", "event: Normal Paused"],
     ),
 }
 
@@ -188,7 +188,7 @@ def test_pause_of_a_decorated_object_is_an_event_alone():
 
     played = play(decorated(group(), parent=parent), DECORATOR)
 
-    assert played.lines == ["recall PauseTold", "learn PauseTold", "event: Normal Paused"]
+    assert played.lines == ["recall PauseAnnounced", "learn PauseAnnounced", "event: Normal Paused"]
 
 
 def test_parent_that_goes_on_forgets_that_its_pause_was_told():
