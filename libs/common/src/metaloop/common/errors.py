@@ -104,7 +104,7 @@ class Refused(Persistent):
 
 
 class Terminal(MetaloopError):
-    """The same input fails the same way until the object at fault changes. A watch shows us that; it is not retried before."""
+    """The same input fails the same way until the object at fault changes, which a watch shows us: not retried before."""
 
 
 class InvalidSpec(Terminal):
