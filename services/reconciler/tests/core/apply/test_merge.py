@@ -78,11 +78,11 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         {"list": [{"effect": "NoSchedule"}]},
         {"list": [{"effect": "NoSchedule", "default": 1}]},
     ),
-    "drift within a list that is replaced whole is repaired": (
+    "a list that is replaced whole and drifted is written as desired": (
         {"list": [{"effect": "Drifted", "default": 1}]},
         {"list": [{"effect": "NoSchedule"}]},
         {"list": [{"effect": "NoSchedule"}]},
-        {"list": [{"effect": "NoSchedule", "default": 1}]},
+        {"list": [{"effect": "NoSchedule"}]},
     ),
     "what every cluster appends to a list is no difference": (
         {"list": [{"key": "spot", "default": 1}, {"key": "node.kubernetes.io/not-ready"}]},
@@ -90,11 +90,11 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         {"list": [{"key": "spot"}]},
         {"list": [{"key": "spot", "default": 1}, {"key": "node.kubernetes.io/not-ready"}]},
     ),
-    "one's own of what every cluster appends is merged": (
+    "one's own of what every cluster appends is written as desired": (
         {"list": [{"key": "node.kubernetes.io/not-ready", "v": 2, "default": 1}, {"key": "node.kubernetes.io/unreachable"}]},
         {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1}]},
         {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1}]},
-        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1, "default": 1}, {"key": "node.kubernetes.io/unreachable"}]},
+        {"list": [{"key": "node.kubernetes.io/not-ready", "v": 1}]},
     ),
     "what somebody appended to a list that is replaced whole is removed": (
         {"list": [{"key": "spot", "default": 1}, {"key": "mine"}]},
@@ -196,3 +196,43 @@ def test_merging_any_result_again_changes_nothing(observed: JsonObject, last: Js
     merged = merge(observed, last, desired)
 
     assert merge(merged, desired, desired) is merged
+
+
+# -- lists without keys ---------------------------------------------------------------------------------------------------------------
+
+ROUTES: JsonValue = [{"match": "canary", "route": "v2"}, {"route": "v1"}]
+
+
+@pytest.mark.parametrize(
+    "observed", [[{"route": "v1"}, {"match": "canary", "route": "v2"}], [{"match": "canary", "route": "v1"}, {"route": "v1"}]]
+)
+def test_drift_in_a_list_without_keys_is_never_repaired_into_a_mixture(observed: JsonValue):
+    """Somebody swapped the elements, or changed one: no element may be made of two."""
+    assert merge(observed, ROUTES, ROUTES) == ROUTES
+
+
+def test_defaults_in_the_elements_of_a_list_without_keys_are_no_drift():
+    observed: JsonValue = [{"match": "canary", "route": "v2", "weight": 1}, {"route": "v1", "weight": 1}]
+
+    assert merge(observed, ROUTES, ROUTES) is observed
+
+
+elements = st.dictionaries(
+    st.sampled_from("pqr"), st.integers(0, 2) | st.lists(st.dictionaries(st.sampled_from("xy"), st.integers(0, 1)), max_size=2), max_size=3
+)
+unkeyed_lists = st.lists(elements, max_size=3)
+
+
+@given(observed=unkeyed_lists, last=unkeyed_lists, desired=unkeyed_lists)
+def test_a_list_without_keys_is_as_observed_or_as_desired(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]):
+    for before in (last, desired):
+        assert merge(observed, before, desired) in (observed, desired)
+
+
+@given(observed=unkeyed_lists, last=unkeyed_lists, desired=unkeyed_lists)
+def test_second_merge_after_defaults_finds_nothing_to_do(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]):
+    merged = merge(observed, last, desired)
+    assert isinstance(merged, list)
+    defaulted: JsonValue = [{**element, "default": 1} if isinstance(element, dict) else element for element in merged]
+
+    assert merge(defaulted, desired, desired) is defaulted

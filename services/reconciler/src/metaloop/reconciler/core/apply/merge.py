@@ -8,9 +8,9 @@ Rules
     2. What was applied last and is desired no longer is removed.
     3. What neither the last answer nor this one speaks of stays as it is observed.
     4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Sets merge element by element.
-       Any other list is replaced whole; so is an object that its schema says is atomic. What the API server put into them by default is no difference
-       (see `whole`). Where no schema says that the list is atomic, its elements merge one by one for as long as the hook's list has not changed. Where
-       nothing is remembered of a list, it is enough that every element has all that is desired of it.
+       Any other list, and an object that its schema says is atomic, is replaced as a whole: its elements are never merged, since nobody knows which
+       of them are the same. What the API server put into it by default is no difference (see `atomic`), as long as the hook asks for the list that it
+       asked for before: then it is enough that every element has all that is desired of it. So it is where nothing is remembered of a list.
     5. A desired null takes back, and states nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
        the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
        Where nothing is observed there is nothing to take back.
@@ -112,20 +112,18 @@ def _merge_lists(observed: list[JsonValue], last: Last, desired: list[JsonValue]
 def _merge_unkeyed(observed: list[JsonValue], last: Last, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     if same(observed, desired):
         return observed
-    if last is NEVER_APPLIED:
-        return observed if _merge_elements(observed, desired, schema.items) is observed else desired
-    if schema.list_type == "atomic":
+    if last is not NEVER_APPLIED and schema.list_type == "atomic":
         return observed if is_same_atomic(desired, observed, schema) else desired
-    return _merge_elements(observed, desired, schema.items) if same(last, desired) else desired
+    is_asked_for_again = last is NEVER_APPLIED or same(last, desired)
+    return observed if is_asked_for_again and _has_all_of(observed, desired, schema.items) else desired
 
 
-def _merge_elements(observed: list[JsonValue], desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
-    appended = [is_appended(element, to=desired) for element in observed]
-    if len(observed) - sum(appended) != len(desired):
-        return desired
-    wanted = iter(desired)
-    merged = [each if extra else merge(each, (d := next(wanted)), d, schema) for each, extra in zip(observed, appended, strict=True)]
-    return _identical_if_unchanged(merged, observed)
+def _has_all_of(observed: list[JsonValue], desired: list[JsonValue], schema: Schema) -> bool:
+    """Whether each element has all that is desired of it, in the same order. Others' additions to an element are no difference."""
+    kept = [element for element in observed if not is_appended(element, to=desired)]
+    return len(kept) == len(desired) and all(
+        merge(each, wanted, wanted, schema) is each for each, wanted in zip(kept, desired, strict=True)
+    )
 
 
 def _merge_sets(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
