@@ -1,4 +1,4 @@
-"""Where control-plane programs come from: with real folders and executables, and sources that give or fail."""
+"""Where control-plane programs come from, with real folders and executables, and sources that succeed or fail."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from metaloop.devkit.errors import AssetsMissing
 
 
 @dataclass
-class Giving:
-    """Gives its programs, each holding its source's name; remembers what it was asked for."""
+class Working:
+    """A source that has its programs. Each contains the name of the source."""
 
     name: str
     offers: Sequence[str] = PROGRAMS
@@ -30,21 +30,21 @@ class Giving:
 
 @dataclass
 class Failing:
-    """Gives some programs, then fails."""
+    """A source that has some programs, then fails."""
 
     name: str
-    gives: Sequence[str] = ()
+    has: Sequence[str] = ()
     offers: Sequence[str] = PROGRAMS
 
     async def fetch(self, wanted: Sequence[str], *, into: Path) -> None:
-        for program in self.gives:
+        for program in self.has:
             executable(into / program, content=self.name)
         raise SourceFailed(f"out of {wanted[-1]}")
 
 
 @dataclass
 class Stuck:
-    """Gives one program, then never comes to an end."""
+    """A source that has one program, then never returns."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     name: str = "stuck"
@@ -80,16 +80,16 @@ def from_(origin: str) -> dict[str, str]:
     return dict.fromkeys(PROGRAMS, origin)
 
 
-async def test_a_complete_folder_of_the_users_is_taken_as_it_is(tmp_path: Path) -> None:
+async def test_a_complete_folder_of_the_user_is_used_as_it_is(tmp_path: Path) -> None:
     given = folder_with(tmp_path / "given", *PROGRAMS)
-    source = Giving("source")
+    source = Working("source")
 
     assert await ensure(sources=[source], environ=environ(tmp_path, given)) == given
     assert source.asked == []
 
 
-async def test_the_first_source_fills_the_cache_and_later_runs_ask_nobody(tmp_path: Path) -> None:
-    first, second = Giving("first"), Giving("second")
+async def test_the_first_source_fills_the_cache_and_later_runs_use_it(tmp_path: Path) -> None:
+    first, second = Working("first"), Working("second")
 
     folder = await ensure(sources=[first, second], environ=environ(tmp_path))
     again = await ensure(sources=[first, second], environ=environ(tmp_path))
@@ -99,33 +99,33 @@ async def test_the_first_source_fills_the_cache_and_later_runs_ask_nobody(tmp_pa
     assert (len(first.asked), second.asked) == (1, [])
 
 
-async def test_a_failure_is_told_in_one_line_and_the_next_source_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = await ensure(sources=[Failing("the moon"), Giving("second")], environ=environ(tmp_path))
+async def test_a_failure_is_reported_in_one_line_and_the_next_source_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = await ensure(sources=[Failing("the moon"), Working("second")], environ=environ(tmp_path))
 
     assert origins(folder) == from_("second")
     assert capsys.readouterr().err == f"metaloop: no {', '.join(PROGRAMS)} from the moon: out of kubectl\n"
 
 
-async def test_what_a_source_gave_before_it_failed_is_kept(tmp_path: Path) -> None:
-    second = Giving("second")
+async def test_programs_of_a_source_that_then_failed_are_kept(tmp_path: Path) -> None:
+    second = Working("second")
 
-    folder = await ensure(sources=[Failing("first", gives=["etcd"]), second], environ=environ(tmp_path))
+    folder = await ensure(sources=[Failing("first", has=["etcd"]), second], environ=environ(tmp_path))
 
     assert origins(folder) == {**from_("second"), "etcd": "first"}
     assert second.asked == [("kube-apiserver", "kube-controller-manager", "kubectl")]
 
 
-async def test_a_source_is_asked_for_nothing_but_what_it_offers(tmp_path: Path) -> None:
-    etcd_only, rest = Giving("etcd only", offers=["etcd"]), Giving("rest")
+async def test_a_source_is_asked_only_for_programs_that_it_offers(tmp_path: Path) -> None:
+    etcd_only, rest = Working("etcd only", offers=["etcd"]), Working("rest")
 
     folder = await ensure(sources=[etcd_only, rest], environ=environ(tmp_path))
 
     assert origins(folder) == {**from_("rest"), "etcd": "etcd only"}
 
 
-async def test_what_the_users_folder_lacks_comes_from_the_next_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_program_missing_from_the_users_folder_comes_from_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = folder_with(tmp_path / "given", "etcd", "kube-apiserver", "kubectl")
-    source = Giving("source")
+    source = Working("source")
 
     folder = await ensure(sources=[source], environ=environ(tmp_path, given))
 
@@ -134,34 +134,34 @@ async def test_what_the_users_folder_lacks_comes_from_the_next_source(tmp_path: 
     assert "lacks kube-controller-manager" in capsys.readouterr().err
 
 
-async def test_what_the_users_folder_lacks_comes_from_the_cache_before_any_source(tmp_path: Path) -> None:
+async def test_a_program_missing_from_the_users_folder_comes_from_the_cache_first(tmp_path: Path) -> None:
     given = folder_with(tmp_path / "given", "etcd", "kube-apiserver", "kubectl")
-    await ensure(sources=[Giving("cached")], environ=environ(tmp_path))
+    await ensure(sources=[Working("cached")], environ=environ(tmp_path))
 
     folder = await ensure(sources=[], environ=environ(tmp_path, given))
 
     assert origins(folder) == {**from_("given"), "kube-controller-manager": "cached"}
 
 
-async def test_a_file_that_can_not_be_executed_is_no_program(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_executable_is_ignored(tmp_path: Path) -> None:
     given = folder_with(tmp_path / "given", *PROGRAMS)
     (given / "etcd").chmod(0o644)
-    source = Giving("source")
+    source = Working("source")
 
     await ensure(sources=[source], environ=environ(tmp_path, given))
 
     assert source.asked == [("etcd",)]
 
 
-async def test_without_any_source_left_the_missing_programs_are_named(tmp_path: Path) -> None:
+async def test_programs_that_no_source_has_are_named(tmp_path: Path) -> None:
     with pytest.raises(AssetsMissing, match="kube-controller-manager, kubectl; "):
-        await ensure(sources=[Failing("only", gives=["etcd", "kube-apiserver"])], environ=environ(tmp_path))
+        await ensure(sources=[Failing("only", has=["etcd", "kube-apiserver"])], environ=environ(tmp_path))
 
 
-async def test_a_half_filled_folder_never_counts(tmp_path: Path) -> None:
+async def test_an_incomplete_folder_is_never_used(tmp_path: Path) -> None:
     with pytest.raises(AssetsMissing):
-        await ensure(sources=[Failing("only", gives=["etcd"])], environ=environ(tmp_path))
-    source = Giving("source")
+        await ensure(sources=[Failing("only", has=["etcd"])], environ=environ(tmp_path))
+    source = Working("source")
 
     await ensure(sources=[source], environ=environ(tmp_path))
 
@@ -179,8 +179,8 @@ async def test_an_interrupted_fetch_leaves_nothing_behind(tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "cache/metaloop/assets").iterdir()] == [".lock"]
 
 
-async def test_two_at_once_fetch_once(tmp_path: Path) -> None:
-    source = Giving("source")
+async def test_two_concurrent_calls_fetch_once(tmp_path: Path) -> None:
+    source = Working("source")
 
     folders = await asyncio.gather(*(ensure(sources=[source], environ=environ(tmp_path)) for _ in range(2)))
 
@@ -188,15 +188,15 @@ async def test_two_at_once_fetch_once(tmp_path: Path) -> None:
     assert len(source.asked) == 1
 
 
-def test_versions_are_those_that_go_mod_pins() -> None:
+def test_versions_are_those_pinned_in_go_mod() -> None:
     pins = (pinned.GO_MODULE / "go.mod").read_text()
 
     assert f"k8s.io/kubernetes {pinned.kubernetes_version()}\n" in pins
     assert f"go.etcd.io/etcd/server/v3 {pinned.etcd_version()}\n" in pins
 
 
-async def test_jaeger_is_built_once_and_kept_apart_from_the_control_plane(tmp_path: Path) -> None:
-    source = Giving("built", offers=(JAEGER,))
+async def test_jaeger_is_built_once_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    source = Working("built", offers=(JAEGER,))
 
     first, second = [await ensure_jaeger(sources=[source], environ={**environ(tmp_path), "PATH": ""}) for _ in range(2)]
 

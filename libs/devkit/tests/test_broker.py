@@ -1,4 +1,4 @@
-"""The embedded nats-server: who gets in, and what survives it."""
+"""The nats-server of a run: its access, its restarts, its store."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from metaloop.devkit.ports import LOOPBACK, free_port
 
 
 async def info_and_answer(url: str, *, token: str) -> tuple[bytes, bytes]:
-    """What the server says first, and its answer to a CONNECT with a token: the protocol is lines of text."""
+    """The server's first line, and its answer to a CONNECT with a token: the protocol is lines of text."""
     reader, writer = await asyncio.open_connection(LOOPBACK, int(url.rpartition(":")[2]))
     info = await reader.readline()
     writer.write(b'CONNECT {"verbose":false,"auth_token":"%s"}\r\nPING\r\n' % token.encode())
@@ -21,7 +21,7 @@ def token_of(url: str) -> str:
     return url.removeprefix("nats://").partition("@")[0]
 
 
-async def test_it_serves_jetstream_and_large_payloads_to_who_has_its_token(tmp_path: Path) -> None:
+async def test_clients_with_the_token_get_jetstream_and_large_payloads(tmp_path: Path) -> None:
     async with Broker.start(tmp_path) as broker:
         info, answer = await info_and_answer(broker.url, token=token_of(broker.url))
 
@@ -30,21 +30,21 @@ async def test_it_serves_jetstream_and_large_payloads_to_who_has_its_token(tmp_p
     assert answer == b"PONG\r\n"
 
 
-async def test_it_turns_away_who_has_not(tmp_path: Path) -> None:
+async def test_clients_without_the_token_are_refused(tmp_path: Path) -> None:
     async with Broker.start(tmp_path) as broker:
         _, answer = await info_and_answer(broker.url, token="guessed")
 
     assert answer.startswith(b"-ERR")
 
 
-async def test_it_listens_on_the_port_that_it_is_given(tmp_path: Path) -> None:
+async def test_the_broker_listens_on_the_given_port(tmp_path: Path) -> None:
     port = free_port()
 
     async with Broker.start(tmp_path, port=port) as broker:
         assert broker.url.endswith(f":{port}")
 
 
-async def test_a_killed_broker_comes_back_on_its_port_with_its_store(tmp_path: Path) -> None:
+async def test_a_restarted_broker_has_its_port_and_its_store(tmp_path: Path) -> None:
     async with Broker.start(tmp_path) as broker:
         kept = broker.store / "kept"
         kept.touch()
@@ -56,7 +56,7 @@ async def test_a_killed_broker_comes_back_on_its_port_with_its_store(tmp_path: P
         assert kept.exists()
 
 
-async def test_a_wiped_broker_comes_back_empty(tmp_path: Path) -> None:
+async def test_a_wiped_broker_is_restarted_with_an_empty_store(tmp_path: Path) -> None:
     async with Broker.start(tmp_path) as broker:
         kept = broker.store / "kept"
         kept.touch()

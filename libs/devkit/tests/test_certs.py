@@ -1,4 +1,4 @@
-"""Certificates that real TLS accepts, and strict verifiers too."""
+"""Certificates that strict TLS verifiers accept."""
 
 import asyncio
 import ssl
@@ -33,7 +33,7 @@ async def user_seen_by_server(tmp_path: Path, *, authority: Authority, client_of
         finally:
             writer.close()
     if not seen.done():
-        raise ConnectionError("the server let nobody in")
+        raise ConnectionError("the server accepted no client")
     return seen.result()
 
 
@@ -58,7 +58,7 @@ async def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> 
         await user_seen_by_server(tmp_path, authority=Authority("ca"), client_of=Authority("ca"))
 
 
-def test_a_private_key_is_readable_by_us_alone(tmp_path: Path) -> None:
+def test_a_private_key_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     Authority("ca").client("ada").write(tmp_path / "client")
 
     assert (tmp_path / "client.key").stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""The `metaloop` command as a user types it: what it accepts, prints and ends with."""
+"""The `metaloop` command as a user runs it: its options, its output and its exit codes."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import yaml
 
 METALOOP = Path(sys.executable).with_name("metaloop")
 
-PROMISED = (
+UP_OPTIONS = (
     "--kubeconfig",
     "--reconcilers",
     "--watchers",
@@ -34,7 +34,7 @@ async def work():
     try:
         print("working", flush=True)
         if sys.argv[1] == "fail":
-            raise DevkitError("the broom broke")
+            raise DevkitError("it broke")
         await forever()
     finally:
         await asyncio.sleep(0)
@@ -49,23 +49,23 @@ def metaloop(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([METALOOP, *arguments], capture_output=True, text=True, check=False, env=environment)
 
 
-def test_up_offers_every_option_that_is_promised() -> None:
+def test_up_has_every_documented_option() -> None:
     text = metaloop("up", "--help").stdout
 
-    assert [option for option in PROMISED if option not in text] == []
+    assert [option for option in UP_OPTIONS if option not in text] == []
 
 
 @pytest.mark.parametrize(
-    ("command", "promised"),
+    ("command", "options"),
     [
         ("plan", ("--namespace", "--controller", "--gateway-url", "--gateway-token", "--output", "--apply-strategy", "--kubeconfig")),
         ("release-finalizers", ("--dry-run", "--resource", "--kubeconfig")),
     ],
 )
-def test_command_offers_every_option_that_is_promised(command: str, promised: tuple[str, ...]) -> None:
+def test_command_has_every_documented_option(command: str, options: tuple[str, ...]) -> None:
     text = metaloop(command, "--help").stdout
 
-    assert [option for option in promised if option not in text] == []
+    assert [option for option in options if option not in text] == []
 
 
 def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
@@ -88,14 +88,14 @@ def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
         ("--kubeconfig", "/there/is/no/such/file", "does not exist"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_a_usage_error(option: str, value: str, complaint: str) -> None:
+def test_an_invalid_value_is_a_usage_error(option: str, value: str, complaint: str) -> None:
     result = metaloop("up", option, value)
 
     assert result.returncode == 2
     assert complaint in result.stderr
 
 
-def test_a_kubeconfig_that_is_none_is_a_clear_failure(tmp_path: Path) -> None:
+def test_an_invalid_kubeconfig_is_a_clear_failure(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("nonsense")
 
     result = metaloop("up", "--kubeconfig", str(tmp_path / "kubeconfig"))
@@ -105,7 +105,7 @@ def test_a_kubeconfig_that_is_none_is_a_clear_failure(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_an_apply_strategy_that_there_is_not_is_a_usage_error() -> None:
+def test_an_unknown_apply_strategy_is_a_usage_error() -> None:
     result = metaloop("up", "--apply-strategy", "magic")
 
     assert result.returncode == 2
@@ -113,7 +113,7 @@ def test_an_apply_strategy_that_there_is_not_is_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_stop_is_a_good_end_after_cleaning_up(number: signal.Signals) -> None:
+def test_a_signal_to_stop_ends_with_exit_code_0_after_the_cleanup(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", WORK, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "working\n"
@@ -125,7 +125,7 @@ def test_a_signal_to_stop_is_a_good_end_after_cleaning_up(number: signal.Signals
     assert errors == f"metaloop: {number.name}: stopping\n"
 
 
-def test_a_second_signal_does_not_cut_the_cleaning_up_short() -> None:
+def test_a_second_signal_does_not_interrupt_the_cleanup() -> None:
     with subprocess.Popen([sys.executable, "-c", WORK, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "working\n"
@@ -137,9 +137,9 @@ def test_a_second_signal_does_not_cut_the_cleaning_up_short() -> None:
     assert (process.returncode, output) == (0, "clean\n")
 
 
-def test_a_failure_is_one_message_and_a_bad_end() -> None:
+def test_a_failure_is_one_message_and_exit_code_1() -> None:
     result = subprocess.run([sys.executable, "-c", WORK, "fail"], capture_output=True, text=True, check=False)
 
     assert result.stdout == "working\nclean\n"
-    assert result.stderr == "metaloop: error: the broom broke\n"
+    assert result.stderr == "metaloop: error: it broke\n"
     assert result.returncode == 1

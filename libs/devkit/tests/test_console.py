@@ -1,10 +1,11 @@
-"""What the person at the terminal sees of work under way, on a terminal and elsewhere."""
+"""What users see of work under way, on a terminal and elsewhere."""
 
 import os
 import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -63,12 +64,15 @@ def output_on_a_terminal(code: str) -> str:
     terminal, stderr = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", code], stderr=stderr, env={**os.environ, "TERM": "xterm"}):
         os.close(stderr)
-        chunks: list[bytes] = []
-        with suppress(OSError):  # EIO: the program has closed its end
-            while chunk := os.read(terminal, 4096):
-                chunks.append(chunk)
+        output = b"".join(chunks_of(terminal))
     os.close(terminal)
-    return b"".join(chunks).decode()
+    return output.decode()
+
+
+def chunks_of(terminal: int) -> Iterator[bytes]:
+    with suppress(OSError):  # EIO: the program has closed its end
+        while chunk := os.read(terminal, 4096):
+            yield chunk
 
 
 def test_live_line_on_a_terminal_shows_the_detail_and_leaves_messages_whole() -> None:

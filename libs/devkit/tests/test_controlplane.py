@@ -1,4 +1,4 @@
-"""The real control plane: who gets in, what works in it, and what it survives."""
+"""The real control plane: its credentials, its controllers, and its restarts."""
 
 import asyncio
 import json
@@ -49,24 +49,24 @@ async def created(admin: httpx.AsyncClient, body: dict[str, object]) -> dict[str
     return response.raise_for_status().json()
 
 
-async def test_the_kubeconfig_is_the_administrators_by_client_certificate(plane: ControlPlane) -> None:
+async def test_the_kubeconfig_identifies_the_administrator_by_certificate(plane: ControlPlane) -> None:
     whoami = json.loads(await kubectl(plane, "auth", "whoami", "--output", "json"))
 
     assert whoami["status"]["userInfo"]["username"] == "admin"
     assert "system:masters" in whoami["status"]["userInfo"]["groups"]
 
 
-async def test_the_token_lets_the_administrator_in(admin: httpx.AsyncClient) -> None:
+async def test_the_token_identifies_the_administrator(admin: httpx.AsyncClient) -> None:
     assert (await admin.get("/api/v1/namespaces")).status_code == 200
 
 
-async def test_rbac_keeps_everybody_else_out(plane: ControlPlane, admin: httpx.AsyncClient) -> None:
+async def test_requests_without_credentials_are_refused(plane: ControlPlane, admin: httpx.AsyncClient) -> None:
     stranger = await admin.get("/api/v1/namespaces", headers={"Authorization": ""})
 
     assert stranger.status_code in {401, 403}
 
 
-async def test_service_account_tokens_are_served_and_let_their_account_in(admin: httpx.AsyncClient) -> None:
+async def test_service_account_tokens_are_issued_and_accepted(admin: httpx.AsyncClient) -> None:
     async def token() -> str:
         response = await admin.post("/api/v1/namespaces/default/serviceaccounts/default/token", json={"spec": {}})
         expect(response.status_code == 201, f"no token: {response.text}")
@@ -78,7 +78,7 @@ async def test_service_account_tokens_are_served_and_let_their_account_in(admin:
     assert review.json()["status"]["userInfo"]["username"] == "system:serviceaccount:default:default"
 
 
-async def test_the_garbage_collector_takes_what_lost_its_owner(admin: httpx.AsyncClient) -> None:
+async def test_the_garbage_collector_deletes_objects_of_a_deleted_owner(admin: httpx.AsyncClient) -> None:
     owner = await created(admin, config_map("owner"))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     await created(admin, config_map("owned", owner=reference))

@@ -1,4 +1,4 @@
-"""The demo as a user runs it, from the first line to the summary."""
+"""The demo as a user runs it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the user is shown of the log of a program that failed."""
+"""What the user sees of the log of a program that failed."""
 
 from pathlib import Path
 
@@ -19,11 +19,11 @@ def test_a_short_log_is_its_own_tail(tmp_path: Path) -> None:
     assert tail_of(log) == "first\nlast"
 
 
-def test_a_log_that_was_never_written_has_no_tail(tmp_path: Path) -> None:
+def test_a_missing_log_has_an_empty_tail(tmp_path: Path) -> None:
     assert tail_of(tmp_path / "log") == ""
 
 
-def test_the_tail_stands_indented_below_the_reason_and_long_lines_are_cut() -> None:
+def test_the_tail_is_indented_below_the_reason_and_long_lines_are_cut() -> None:
     failure = StartFailed("watcher", "it ended with exit code 1", tail="short\n" + "word " * 1000)
 
     first, second, third = str(failure).splitlines()

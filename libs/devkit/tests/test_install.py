@@ -1,4 +1,4 @@
-"""Metaloop's CRDs in a real cluster: installed, installed again, and beside what others installed."""
+"""Metaloop's CRDs in a real cluster: installed once, twice, and over CRDs of other field managers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def crd(client: KubeClient, name: str) -> JsonObject:
     return await client.get(install.CRDS, "", name)
 
 
-async def test_a_prepared_cluster_serves_our_kinds_at_once(plane: ControlPlane, client: KubeClient) -> None:
+async def test_a_prepared_cluster_serves_our_kinds(plane: ControlPlane, client: KubeClient) -> None:
     await install.prepare(plane.kubeconfig_path, with_crds=True)
 
     answer = json.loads(await client.request("GET", "/apis/metacontroller.k8s.io/v1alpha1/compositecontrollers"))
@@ -54,7 +54,9 @@ async def test_installing_again_changes_nothing(plane: ControlPlane, client: Kub
     assert resource_version(await crd(client, COMPOSITES)) == before
 
 
-async def test_what_somebody_else_set_otherwise_stays(plane: ControlPlane, client: KubeClient, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_crd_of_another_field_manager_stays_as_it_is(
+    plane: ControlPlane, client: KubeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
     await install.prepare(plane.kubeconfig_path, with_crds=True)
     theirs = next(each for each in manifests.crds() if child_object(each, "metadata")["name"] == DECORATORS)
     child_object(child_object(theirs, "spec"), "names")["shortNames"] = ["deco"]
@@ -70,7 +72,7 @@ async def test_without_crds_a_cluster_only_has_to_answer(plane: ControlPlane) ->
     await install.prepare(plane.kubeconfig_path, with_crds=False)
 
 
-async def test_a_cluster_that_refuses_us_is_told_with_its_kubeconfig(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_a_cluster_that_refuses_us_is_reported_with_its_kubeconfig(plane: ControlPlane, tmp_path: Path) -> None:
     kubeconfig = json.loads(plane.kubeconfig_path.read_text())
     kubeconfig["users"][0]["user"] = {"token": "guessed"}
     stranger = tmp_path / "stranger"
@@ -80,7 +82,7 @@ async def test_a_cluster_that_refuses_us_is_told_with_its_kubeconfig(plane: Cont
         await install.prepare(stranger, with_crds=True)
 
 
-async def test_a_cluster_that_does_not_answer_is_given_up_within_seconds(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_an_unreachable_cluster_is_reported_within_seconds(plane: ControlPlane, tmp_path: Path) -> None:
     nobody = f"https://{LOOPBACK}:{free_port()}"
     (tmp_path / "nobody").write_text(plane.kubeconfig_path.read_text().replace(plane.server_url, nobody))
 

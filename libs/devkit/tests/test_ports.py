@@ -1,4 +1,4 @@
-"""Ports that our servers can be started on, and started again."""
+"""Free ports for servers."""
 
 import socket
 
@@ -10,7 +10,7 @@ def test_a_server_can_listen_on_a_picked_port() -> None:
         assert server.getsockname()[1] in range(20_000, 30_000)
 
 
-def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     with socket.create_server((LOOPBACK, free_port())) as server:
         port = server.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""Probes answer yes or no about real servers, and nothing else."""
+"""Readiness probes of real servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +15,7 @@ Behaviour: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Aw
 
 
 def saying(text: bytes) -> Behaviour:
-    """Waits for a question that ends with an empty line, and answers."""
+    """A server that waits for a request that ends with an empty line, and answers."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -38,7 +38,7 @@ async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def server(behaviour: Behaviour) -> AsyncIterator[int]:
-    """A server that hangs up when its behaviour is over; all its connections are closed after the block."""
+    """A server that disconnects when its behaviour returns; all its connections are closed after the block."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await behaviour(reader, writer)
@@ -61,7 +61,7 @@ async def server(behaviour: Behaviour) -> AsyncIterator[int]:
         (b"HTTP/1.1 200 OK", False),
         (b"", False),
     ],
-    ids=["200", "503", "404", "cut off", "hung up"],
+    ids=["200", "503", "404", "cut off", "disconnected"],
 )
 async def test_only_status_200_is_ready(answer: bytes, *, ready: bool) -> None:
     async with server(saying(answer)) as port:
@@ -74,12 +74,12 @@ async def test_only_the_right_greeting_is_ready(said: bytes, *, ready: bool) -> 
         assert await tcp_greets(LOOPBACK, port, greeting=b"INFO ")() is ready
 
 
-async def test_a_server_that_stays_silent_is_not_ready() -> None:
+async def test_a_server_that_does_not_answer_is_not_ready() -> None:
     async with server(silent) as port:
         assert not await http_ok(f"http://{LOOPBACK}:{port}/readyz")()
 
 
-async def test_where_nobody_listens_nothing_is_ready(tmp_path: Path) -> None:
+async def test_without_a_listener_no_probe_is_ready(tmp_path: Path) -> None:
     port = free_port()
     probes = [
         http_ok(f"http://{LOOPBACK}:{port}/readyz"),
@@ -91,6 +91,6 @@ async def test_where_nobody_listens_nothing_is_ready(tmp_path: Path) -> None:
     assert [await probe() for probe in probes] == [False] * 4
 
 
-async def test_a_listener_is_ready_for_who_only_wants_to_connect() -> None:
+async def test_a_server_that_accepts_connections_is_ready() -> None:
     async with server(silent) as port:
         assert await tcp_accepts(LOOPBACK, port)()

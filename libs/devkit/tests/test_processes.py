@@ -1,4 +1,4 @@
-"""Daemons: ready when started, up again when they die, down when we say so."""
+"""Daemons: ready when started, restarted when they crash, down when stopped."""
 
 import asyncio
 import os
@@ -56,9 +56,9 @@ async def run_until_failure(program: Program, then: Awaitable[object]) -> None:
         await then
 
 
-async def reborn(daemon: Daemon, port: int, *, before: int) -> None:
+async def restarted(daemon: Daemon, port: int, *, before: int) -> None:
     async def check() -> None:
-        expect(daemon.pid != before and await serves(port), "not served by another process yet")
+        expect(daemon.pid != before and await serves(port), "no new process serves the port yet")
 
     await eventually(check)
 
@@ -72,7 +72,7 @@ async def test_a_started_daemon_serves(tmp_path: Path) -> None:
         assert await serves(port)
 
 
-async def test_all_daemons_are_gone_after_the_block(tmp_path: Path) -> None:
+async def test_all_daemons_have_ended_after_the_block(tmp_path: Path) -> None:
     async with group() as daemons:
         daemon = await daemons.start(server(tmp_path, free_port()))
         pid = daemon.pid
@@ -80,7 +80,7 @@ async def test_all_daemons_are_gone_after_the_block(tmp_path: Path) -> None:
     assert not psutil.pid_exists(pid)
 
 
-async def test_a_daemon_that_ends_before_it_is_ready_fails_the_start_with_the_end_of_its_log(tmp_path: Path) -> None:
+async def test_a_daemon_that_ends_before_it_is_ready_fails_to_start_with_its_log(tmp_path: Path) -> None:
     broken = server(tmp_path, free_port(), code="print('no such setting'); raise SystemExit(3)")
 
     async with group() as daemons:
@@ -96,7 +96,7 @@ async def test_a_daemon_killed_from_outside_is_started_again(tmp_path: Path) -> 
         pid = daemon.pid
         os.kill(pid, signal.SIGKILL)
 
-        await reborn(daemon, port, before=pid)
+        await restarted(daemon, port, before=pid)
 
 
 async def test_a_daemon_that_we_killed_stays_down_until_it_is_started(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_a_daemon_that_we_killed_stays_down_until_it_is_started(tmp_path: 
         assert await serves(port)
 
 
-async def test_a_stopped_daemon_has_its_time_to_drain(tmp_path: Path) -> None:
+async def test_a_stopped_daemon_has_time_to_drain(tmp_path: Path) -> None:
     async with group() as daemons:
         daemon = await daemons.start(server(tmp_path, free_port(), stop_seconds=10))
         await daemon.stop()
@@ -132,14 +132,14 @@ async def test_a_daemon_that_does_not_drain_in_time_is_killed(tmp_path: Path) ->
     assert not await serves(port)
 
 
-async def test_a_daemon_that_keeps_dying_ends_the_block(tmp_path: Path) -> None:
+async def test_a_daemon_in_a_crash_loop_ends_the_block(tmp_path: Path) -> None:
     dying = server(tmp_path, free_port(), code="import time; print('why'); time.sleep(0.05); raise SystemExit(1)", ready=at_once)
 
     with pytest.raises(CrashLoop, match=r"(?s)server keeps crashing: 5 times.*exit code 1.*why"):
         await run_until_failure(dying, asyncio.Event().wait())
 
 
-async def test_a_failure_of_the_block_comes_out_as_it_is(tmp_path: Path) -> None:
+async def test_a_failure_of_the_block_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="ours"):
         await run_until_failure(server(tmp_path, free_port()), failing())
 
@@ -157,7 +157,7 @@ async def test_a_paused_daemon_answers_again_after_it_is_resumed(tmp_path: Path)
         assert await serves(port)
 
 
-async def test_a_port_taken_between_our_look_and_the_start_is_replaced_by_another(tmp_path: Path) -> None:
+async def test_a_port_that_is_taken_before_the_start_is_replaced_by_another(tmp_path: Path) -> None:
     taken_once: list[int] = []
 
     def program(port: int) -> Program:

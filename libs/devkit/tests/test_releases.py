@@ -1,4 +1,4 @@
-"""Release binaries from a real HTTP server: checked before they count, and given up soon where there is nobody."""
+"""Release binaries from a real HTTP server: checked before they are used, and given up soon if there is no server."""
 
 import hashlib
 import io
@@ -82,7 +82,7 @@ def publish_etcd(site: Site, *, member: str = "etcd", checksum: str = "") -> Non
     site.publish(f"{programs.etcd_version()}/SHA256SUMS", sums.encode())
 
 
-async def test_a_binary_with_its_published_checksum_is_there_and_executable(site: Site, into: Path) -> None:
+async def test_a_binary_with_its_published_checksum_is_kept_as_an_executable(site: Site, into: Path) -> None:
     publish_kubectl(site, checksum=sha256(CONTENT))
 
     await KubernetesReleases(base_url=site.url).fetch(["kubectl"], into=into)
@@ -91,7 +91,7 @@ async def test_a_binary_with_its_published_checksum_is_there_and_executable(site
     assert programs.missing_from(into, ["kubectl"]) == []
 
 
-async def test_a_binary_with_another_checksum_is_refused(site: Site, into: Path) -> None:
+async def test_a_binary_with_a_wrong_checksum_is_refused(site: Site, into: Path) -> None:
     publish_kubectl(site, checksum=sha256(b"what was published"))
 
     with pytest.raises(SourceFailed, match="does not have its published checksum"):
@@ -112,12 +112,12 @@ async def test_a_release_that_does_not_exist_fails_with_its_url_and_status(site:
         await KubernetesReleases(base_url=site.url).fetch(["kubectl"], into=into)
 
 
-async def test_a_host_that_can_not_be_reached_is_named(into: Path) -> None:
+async def test_an_unreachable_host_is_named(into: Path) -> None:
     with pytest.raises(SourceFailed, match=f"{LOOPBACK} can't be reached"):
         await KubernetesReleases(base_url=f"http://{LOOPBACK}:{free_port()}").fetch(["kubectl"], into=into)
 
 
-async def test_etcd_comes_out_of_its_archive(site: Site, into: Path) -> None:
+async def test_etcd_is_extracted_from_its_archive(site: Site, into: Path) -> None:
     publish_etcd(site)
 
     await EtcdReleases(base_url=site.url).fetch(["etcd"], into=into)
@@ -126,7 +126,7 @@ async def test_etcd_comes_out_of_its_archive(site: Site, into: Path) -> None:
     assert os.listdir(into) == ["etcd"]  # noqa: PTH208 - not a blocking call worth a thread
 
 
-async def test_an_archive_with_another_checksum_is_not_opened(site: Site, into: Path) -> None:
+async def test_an_archive_with_a_wrong_checksum_is_refused(site: Site, into: Path) -> None:
     publish_etcd(site, checksum="f" * 64)
 
     with pytest.raises(SourceFailed, match="does not have its published checksum"):
@@ -135,14 +135,14 @@ async def test_an_archive_with_another_checksum_is_not_opened(site: Site, into: 
     assert programs.missing_from(into, ["etcd"]) == ["etcd"]
 
 
-async def test_an_archive_without_the_program_is_a_failure_of_the_source(site: Site, into: Path) -> None:
+async def test_an_archive_without_the_program_fails_the_source(site: Site, into: Path) -> None:
     publish_etcd(site, member="etcdctl")
 
     with pytest.raises(SourceFailed, match="does not hold"):
         await EtcdReleases(base_url=site.url).fetch(["etcd"], into=into)
 
 
-async def test_a_machine_without_a_release_is_a_failure_of_the_source(site: Site, into: Path) -> None:
+async def test_a_platform_without_a_release_fails_the_source(site: Site, into: Path) -> None:
     site.publish(f"{programs.etcd_version()}/SHA256SUMS", b"")
 
     with pytest.raises(SourceFailed, match="no checksum is published for etcd-"):

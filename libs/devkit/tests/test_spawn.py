@@ -1,4 +1,4 @@
-"""Children that never outlive us, seen with real processes."""
+"""Child processes that never outlive us."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ async def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None
     await gone(child)
 
 
-def test_a_child_whose_parent_died_before_it_was_tied_never_starts_its_program() -> None:
+def test_a_child_whose_parent_has_already_ended_never_starts_its_program() -> None:
     nobody = 2**22 + 1
 
     result = subprocess.run([sys.executable, str(WRAPPER), str(nobody), "echo", "started"], capture_output=True, check=False)
@@ -72,7 +72,7 @@ async def test_a_child_stays_in_our_process_group(tmp_path: Path) -> None:
     await kill_tree(child)
 
 
-async def test_killing_a_tree_ends_the_children_of_children(tmp_path: Path) -> None:
+async def test_killing_a_tree_kills_grandchildren(tmp_path: Path) -> None:
     tree = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
     child = await spawn((sys.executable, "-c", tree), folder=tmp_path, log=tmp_path / "log")
 
@@ -88,7 +88,7 @@ async def test_killing_a_tree_ends_the_children_of_children(tmp_path: Path) -> N
     await gone(child.pid, *grandchildren)
 
 
-async def test_output_goes_to_the_log_after_what_is_there(tmp_path: Path) -> None:
+async def test_output_is_appended_to_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("before\n")
 
@@ -98,7 +98,7 @@ async def test_output_goes_to_the_log_after_what_is_there(tmp_path: Path) -> Non
     assert log.read_text() == "before\nafter\n"
 
 
-async def test_ctrl_c_does_not_reach_a_child_so_that_we_can_end_all_in_order(tmp_path: Path) -> None:
+async def test_ctrl_c_does_not_reach_a_child_so_that_we_end_all_in_order(tmp_path: Path) -> None:
     blocked = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
 
     child = await spawn((sys.executable, "-c", blocked), folder=tmp_path, log=tmp_path / "log")

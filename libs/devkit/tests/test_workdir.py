@@ -1,4 +1,4 @@
-"""Temporary folders of runs, and what becomes of those whose run was killed."""
+"""Temporary folders of runs, including those of killed runs."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ with run_folder() as folder:
 """
 
 
-def test_a_run_folder_is_gone_after_the_run() -> None:
+def test_a_run_folder_is_removed_after_the_run() -> None:
     with run_folder() as folder:
         (folder / "data").write_text("x")
 
     assert not folder.exists()
 
 
-def test_the_folder_of_a_killed_run_is_swept_by_the_next(tmp_path: Path) -> None:
+def test_the_folder_of_a_killed_run_is_removed_by_the_next(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     result = subprocess.run([sys.executable, "-c", KILLED_RUN], env=environment, capture_output=True, text=True, check=False)
     left_behind = Path(result.stdout.strip())
@@ -50,7 +50,7 @@ def test_a_folder_without_a_lock_is_left_alone(tmp_path: Path) -> None:
     assert folder.exists()
 
 
-def test_a_private_folder_shuts_out_others_and_never_is_one_that_exists(tmp_path: Path) -> None:
+def test_a_private_folder_is_new_and_unreadable_for_other_users(tmp_path: Path) -> None:
     first, second = private_folder(tmp_path, "services"), private_folder(tmp_path, "services")
 
     assert (first.name, second.name) == ("services", "services-2")

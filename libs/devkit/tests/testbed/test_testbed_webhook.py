@@ -1,4 +1,4 @@
-"""The webhook that stories are judged by: it sees overlaps, and does not see any where there are none."""
+"""The webhook of the testbed: which calls it reports as overlapping."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,27 +23,27 @@ async def _call(webhook: Webhook, parent: str, *, revision: str = "") -> None:
         await response.read()
 
 
-def _when_all_are_there(number: int) -> Behaviour:
-    """A hook that answers once so many calls wait for it."""
-    there = asyncio.Barrier(number)
+def _when_all_have_arrived(number: int) -> Behaviour:
+    """A hook that answers when this many calls have arrived."""
+    arrivals = asyncio.Barrier(number)
 
     async def behave(_: JsonObject) -> JsonObject:
-        await there.wait()
+        await arrivals.wait()
         return {}
 
     return behave
 
 
-async def test_two_calls_for_one_parent_at_once_are_an_overlap(webhook: Webhook) -> None:
-    webhook.on("h", _when_all_are_there(2))
+async def test_concurrent_calls_for_one_parent_are_an_overlap(webhook: Webhook) -> None:
+    webhook.on("h", _when_all_have_arrived(2))
 
     await asyncio.gather(_call(webhook, "p"), _call(webhook, "p"))
 
     assert len(webhook.overlaps) == 1
 
 
-async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook: Webhook) -> None:
-    webhook.on("h", _when_all_are_there(2))
+async def test_calls_for_two_parents_or_in_sequence_are_no_overlap(webhook: Webhook) -> None:
+    webhook.on("h", _when_all_have_arrived(2))
 
     await asyncio.gather(_call(webhook, "p"), _call(webhook, "q"))
     webhook.on("h", lambda _: {})
@@ -53,16 +53,16 @@ async def test_calls_for_two_parents_at_once_or_for_one_in_turn_are_none(webhook
     assert [call.parent_name for call in webhook.calls("h", parent="p")] == ["p", "p"]
 
 
-async def test_calls_for_two_revisions_of_one_parent_at_once_are_none(webhook: Webhook) -> None:
-    webhook.on("h", _when_all_are_there(2))
+async def test_concurrent_calls_for_two_revisions_are_no_overlap(webhook: Webhook) -> None:
+    webhook.on("h", _when_all_have_arrived(2))
 
     await asyncio.gather(_call(webhook, "p", revision="old"), _call(webhook, "p", revision="new"))
 
     assert webhook.overlaps == []
 
 
-async def test_call_whose_caller_is_gone_is_no_longer_live(webhook: Webhook) -> None:
-    webhook.on("h", _when_all_are_there(2))
+async def test_a_call_ends_when_its_caller_disconnects(webhook: Webhook) -> None:
+    webhook.on("h", _when_all_have_arrived(2))
     first = asyncio.ensure_future(_call(webhook, "p"))
 
     async def arrived() -> None:

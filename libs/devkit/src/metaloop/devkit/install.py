@@ -28,10 +28,7 @@ _POLL_SECONDS = 0.1
 async def prepare(kubeconfig: Path, *, with_crds: bool) -> None:
     """Return when the cluster of a kubeconfig answers and, with CRDs, serves our kinds; raises `ClusterUnreachable`."""
     try:
-        async with KubeClient.connect(str(kubeconfig), timeout_seconds=_REQUEST_SECONDS) as client:
-            await _reached(client)
-            if with_crds:
-                await install_crds(client)
+        await _prepare(kubeconfig, with_crds=with_crds)
     except MetaloopError as failure:
         raise ClusterUnreachable(f"the cluster of {kubeconfig} can't be used: {failure}") from failure
 
@@ -46,19 +43,27 @@ async def install_crds(client: KubeClient) -> None:
             tasks.create_task(_install(client, crd))
 
 
-async def _reached(client: KubeClient) -> None:
+async def _prepare(kubeconfig: Path, *, with_crds: bool) -> None:
+    async with KubeClient.connect(str(kubeconfig), timeout_seconds=_REQUEST_SECONDS) as client:
+        await _wait_until_reachable(client)
+        if with_crds:
+            await install_crds(client)
+
+
+async def _wait_until_reachable(client: KubeClient) -> None:
     deadline = time.monotonic() + _REACHABLE_SECONDS
-    while True:
-        try:
-            await client.request("GET", "/version")
-        except Unauthorized:
-            raise
-        except Unavailable:
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(_POLL_SECONDS)
-        else:
-            return
+    while failure := await _failure_to_reach(client):
+        if isinstance(failure, Unauthorized) or time.monotonic() > deadline:
+            raise failure
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _failure_to_reach(client: KubeClient) -> Unavailable | None:
+    try:
+        await client.request("GET", "/version")
+    except Unavailable as failure:
+        return failure
+    return None
 
 
 async def _install(client: KubeClient, crd: JsonObject) -> None:

@@ -49,9 +49,7 @@ async def serve(options: UpOptions) -> None:
         options.ready_file.unlink(missing_ok=True)
     with run_folder() as folder:
         async with _cluster(options, folder) as kubeconfig, _services(options, kubeconfig=kubeconfig, folder=folder) as stack:
-            with _ready_file(options.ready_file, kubeconfig=kubeconfig, stack=stack):
-                typer.echo("metaloop: ready")
-                await forever()
+            await _stay_ready(options.ready_file, kubeconfig=kubeconfig, stack=stack)
 
 
 @asynccontextmanager
@@ -91,6 +89,12 @@ def _print_addresses(stack: Stack) -> None:
         console.message(f"  {service.metrics_url} ({service.name})")
     for watcher in stack.watchers:
         console.message(f"  {watcher.debug_url}/queue (what waits in {watcher.name}, and why)")
+
+
+async def _stay_ready(ready_file: Path | None, *, kubeconfig: Path, stack: Stack) -> None:
+    with _ready_file(ready_file, kubeconfig=kubeconfig, stack=stack):
+        typer.echo("metaloop: ready")
+        await forever()
 
 
 @contextmanager

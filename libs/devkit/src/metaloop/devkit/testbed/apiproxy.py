@@ -211,28 +211,36 @@ class ApiProxy:
 
     async def _relay_lines(self, watch: _Watch, response: web.StreamResponse, request: web.Request) -> None:
         """Send lines on until the server or a fault ends the watch."""
-        while True:
+        goes_on = True
+        while goes_on:
             due, line = await watch.lines.get()
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             await self._is_thawed.wait()
-            match watch.fault:
-                case None if line is None:
-                    return
-                case None:
-                    await response.write(line or b"")
-                case WatchFault.GARBLE if line:
-                    watch.fault = None
-                    await response.write(b'{"type":"MOD\xff\n')
-                case WatchFault.GARBLE | WatchFault.END:
-                    return
-                case WatchFault.EXPIRE:
-                    await response.write(json.dumps(_EXPIRED).encode() + b"\n")
-                    return
-                case WatchFault.CUT | WatchFault.CUT_WITHIN_A_LINE:
-                    await response.write((line or b"")[: len(line or b"") // 2])
-                    if request.transport is not None:
-                        request.transport.abort()
-                    return
+            goes_on = await _relay_line(line, watch, response, request)
+
+
+async def _relay_line(line: bytes | None, watch: _Watch, response: web.StreamResponse, request: web.Request) -> bool:
+    """Send one line on, or inject the fault of its watch; False if that ends the watch."""
+    match watch.fault:
+        case None if line is None:
+            return False
+        case None:
+            await response.write(line or b"")
+            return True
+        case WatchFault.GARBLE if line:
+            watch.fault = None
+            await response.write(b'{"type":"MOD\xff\n')
+            return True
+        case WatchFault.GARBLE | WatchFault.END:
+            return False
+        case WatchFault.EXPIRE:
+            await response.write(json.dumps(_EXPIRED).encode() + b"\n")
+            return False
+        case WatchFault.CUT | WatchFault.CUT_WITHIN_A_LINE:
+            await response.write((line or b"")[: len(line or b"") // 2])
+            if request.transport is not None:
+                request.transport.abort()
+            return False
 
 
 def write_kubeconfig(folder: Path, server_url: str) -> Path:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,14 +23,15 @@ async def eventually(check: Callable[[], Awaitable[T]], *, within_seconds: float
     Raises the last AssertionError when the time is over.
     """
     deadline = time.monotonic() + within_seconds
-    while True:
-        try:
+    while time.monotonic() < deadline:
+        with suppress(AssertionError):
             return await check()
-        except AssertionError as error:
-            if time.monotonic() > deadline:
-                error.add_note(f"after {within_seconds:g} s")
-                raise
         await asyncio.sleep(_POLL_SECONDS)
+    try:
+        return await check()
+    except AssertionError as error:
+        error.add_note(f"after {within_seconds:g} s")
+        raise
 
 
 async def steadily(check: Callable[[], Awaitable[object]], *, for_seconds: float = 1.0) -> None:

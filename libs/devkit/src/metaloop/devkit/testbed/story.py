@@ -95,16 +95,22 @@ class Story:
 
     async def edit(self, **spec: object) -> None:
         """Replace these fields of the controller's spec; its other fields stay."""
-        for attempt in range(1, 1 + _EDIT_ATTEMPTS):
-            found = await self.cluster.get(COMPOSITES, "", self.name)
-            found["spec"] = {**unstructured.child_object(found, "spec"), **spec}  # type: ignore[dict-item]
-            try:
-                await self.cluster.replace(COMPOSITES, found, namespace="", name=self.name)
-            except ApiRefused as refusal:
-                if refusal.code != _CONFLICT or attempt == _EDIT_ATTEMPTS:
-                    raise
-            else:
-                return
+        attempts = 1
+        while not await self._is_edited(spec):
+            attempts += 1
+            expect(attempts <= _EDIT_ATTEMPTS, f"{self.name} is changed by others all the time")
+
+    async def _is_edited(self, spec: Mapping[str, object]) -> bool:
+        """Try to replace these fields of the controller's spec; False after a conflict with another write."""
+        found = await self.cluster.get(COMPOSITES, "", self.name)
+        found["spec"] = {**unstructured.child_object(found, "spec"), **spec}  # type: ignore[dict-item]
+        try:
+            await self.cluster.replace(COMPOSITES, found, namespace="", name=self.name)
+        except ApiRefused as refusal:
+            if refusal.code != _CONFLICT:
+                raise
+            return False
+        return True
 
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
         """The spec of a hook with this behaviour, for the controller's `spec.hooks`."""

@@ -103,17 +103,19 @@ class TcpProxy:
 
         reading = asyncio.ensure_future(read())
         try:
-            while True:
-                due, data = await pieces.get()
-                await asyncio.sleep(max(0.0, due - loop.time()))
-                await self._is_healed.wait()
-                if not data:
-                    return
+            while data := await self._next(pieces):
                 writer.write(data)
                 await writer.drain()
         finally:
             reading.cancel()
             await asyncio.wait([reading])
+
+    async def _next(self, pieces: asyncio.Queue[tuple[float, bytes]]) -> bytes:
+        """The next piece, after its delay; empty at the end."""
+        due, data = await pieces.get()
+        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+        await self._is_healed.wait()
+        return data
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
