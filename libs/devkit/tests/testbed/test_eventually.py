@@ -50,7 +50,7 @@ async def test_last_failure_is_told_with_the_time_that_was_waited() -> None:
         await eventually(checks.passes_later, within_seconds=0.1)
 
     assert str(raised.value) == f"look {checks.looks}"
-    assert raised.value.__notes__ == ["still so after 0.1 s"]
+    assert raised.value.__notes__ == ["after 0.1 s"]
 
 
 async def test_check_is_looked_at_once_even_without_any_time() -> None:
