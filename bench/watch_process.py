@@ -9,9 +9,10 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 import psutil
@@ -22,19 +23,18 @@ from metaloop.common.api.composite import parse_composite
 from metaloop.common.json import dumps
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.login import login_of_kubeconfig
-from metaloop.common.report import Write
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.manifests import child_rule, composite
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.watch import Watch, WatchId
 from metaloop.watcher.core.watchset import instance_of
-from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.memory import spare_the_cache
-from metaloop.watcher.route import Router
-from metaloop.watcher.subscriptions import RelatedSubscriptions
-from metaloop.watcher.watch import WatchSettings
+from metaloop.watcher.reflector import WatchSettings
+from metaloop.watcher.routing import Routing
 from metaloop.watcher.watches import Watches
-from metaloop.watcher.workqueue import WorkQueue
 
 _POLL_SECONDS = 0.005
 
@@ -42,34 +42,43 @@ _POLL_SECONDS = 0.005
 class WatchingHalf:
     """Watches, cache, router and queue, connected as in the watcher. Nobody takes the jobs."""
 
+    resources: Mapping[ResourceId, ResourceInfo] = MappingProxyType({info.id: info for info in (PARENTS, CONFIG_MAPS)})
+    """What the API server serves."""
+
     def __init__(self, kube: KubeClient) -> None:
         self.events = 0
-        self.queue = WorkQueue(Queue(shard="0", epoch="bench", seen=self._has_seen), clock=time.monotonic)
-        self.watches = Watches(kube, settings=WatchSettings(), on_change=self._take, on_news=lambda: None)
-        self.router = Router(
-            queue=self.queue, caches=self.watches.caches, subscriptions=RelatedSubscriptions(self.watches.caches, served=dict)
-        )
+        changed = asyncio.Event()
+        self.routing = Routing(shard="0", limits=Limits(), served=self, changed=changed)
+        self._watches = Watches(kube, self.routing, changed=changed, settings=WatchSettings())
 
     @property
     def marks(self) -> int:
         """How many marks the queue has got."""
-        return self.queue.core.counts.marks
+        return self.routing.queue.counts.marks
+
+    async def watch(self, resource: ResourceInfo, group: asyncio.TaskGroup) -> None:
+        """Watch a resource; return once all of its objects are in the cache."""
+        watch = Watch(resource)
+        self._watches.start(watch, group, observer=self)
+        await _until(lambda: self.routing.caches.is_synced(watch.id))
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        for resource in (PARENTS, CONFIG_MAPS):
+            self._watches.stop(WatchId(resource.id))
+
+    def take(self, change: Change) -> None:
+        """Count a change, before it is routed."""
+        del change
+        self.events += 1
 
     def start_controller(self) -> None:
         """Route events to a controller of all parents."""
         manifest = composite("bench", parent=PARENTS, hook_url="http://127.0.0.1:1/", children=[child_rule()])
-        instance = instance_of(parse_composite(manifest), {info.id: info for info in (PARENTS, CONFIG_MAPS)})
+        instance = instance_of(parse_composite(manifest), self.resources)
         if not isinstance(instance, Instance):
             raise TypeError(str(instance))
-        self.router.start(instance, reason="bench")
-
-    def _has_seen(self, write: Write) -> bool:
-        return self.router.has_seen(write)
-
-    def _take(self, change: Change) -> None:
-        self.events += 1
-        self.router.take(change)
-        self.queue.progress(change.resource.id, *change.key)
+        self.routing.router.start(instance, reason="bench")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +95,14 @@ async def main(kubeconfig: str, *, events: int) -> dict[str, float]:
     spare_the_cache()
     async with KubeClient.connect(kubeconfig) as kube, asyncio.TaskGroup() as group:
         half = WatchingHalf(kube)
-        half.watches.start(PARENTS, group)
-        await _until(lambda: half.watches.is_synced(PARENTS.id))
+        await half.watch(PARENTS, group)
         rss = _rss_bytes()
         listing = await _list(half, group)
         grown = _rss_bytes() - rss
         half.start_controller()
         marks = half.marks
         taking = await _take_events(half, _server_of(kubeconfig), events)
-        for resource in (PARENTS, CONFIG_MAPS):
-            half.watches.stop(resource.id)
+        half.stop()
     return {
         "listSeconds": listing.seconds,
         "listCpu": listing.cpu,
@@ -109,8 +116,7 @@ async def main(kubeconfig: str, *, events: int) -> dict[str, float]:
 async def _list(half: WatchingHalf, group: asyncio.TaskGroup) -> Spent:
     """Watch the children until all of them are in the cache."""
     cpu, start = time.process_time(), time.monotonic()
-    half.watches.start(CONFIG_MAPS, group)
-    await _until(lambda: half.watches.is_synced(CONFIG_MAPS.id))
+    await half.watch(CONFIG_MAPS, group)
     return Spent(seconds=time.monotonic() - start, cpu=time.process_time() - cpu)
 
 

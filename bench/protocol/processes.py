@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import random
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ from metaloop.reconciler.lease import LeaseGuard
 from metaloop.reconciler.worker import Worker, WorkerSettings
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
@@ -57,9 +55,14 @@ class Cache:
 
     rows: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
-    def seen(self, write: Write) -> bool:
+    def has_seen(self, write: Write) -> bool:
         """Whether the row is no older than a write."""
         return self.rows.get(write.name, {}).get("rv", 0) >= int(write.resource_version)
+
+    def is_silent(self, resource: ResourceId, *, since: float) -> bool:
+        """Whether nothing was heard of the table: that never happens."""
+        del resource, since
+        return False
 
     def observe(self, key: JobKey) -> CachedObservation | Gone:
         """The row of a key as an observation."""
@@ -95,7 +98,7 @@ class TableWatch:
             case "listed":
                 self.is_listed.set()
             case "counts":
-                counts = self._queue.core.counts
+                counts = self._queue.counts
                 values = {name: getattr(counts, name) for name in counts.__slots__}
                 print(json.dumps({"at": time.monotonic(), **values}), flush=True)
 
@@ -114,8 +117,7 @@ class TableWatch:
 async def watcher(args: argparse.Namespace, connection: Connection) -> None:
     """The watcher's process."""
     cache = Cache()
-    core = Queue(shard=SHARD, epoch=secrets.token_hex(4), seen=cache.seen, limits=Limits(lease_seconds=args.ack_wait))
-    queue = WorkQueue(core, clock=time.monotonic)
+    queue = WorkQueue(shard=SHARD, cache=cache, limits=Limits(lease_seconds=args.ack_wait))
     claims = Claims(queue, observe=cache.observe, is_behind=lambda _: False, lease_seconds=args.ack_wait)
     link = NatsWatcherLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait), shard=SHARD)
     dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)

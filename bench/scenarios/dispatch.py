@@ -29,7 +29,8 @@ from metaloop.common.report import SyncReport
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.workdir import run_folder
 from metaloop.watcher.claims import Claims
-from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
@@ -74,7 +75,7 @@ async def _ends(url: str) -> AsyncIterator[_Ends]:
     async with AsyncExitStack() as stack:
         ours = await stack.enter_async_context(connected(url, name="watcher"))
         theirs = await stack.enter_async_context(connected(url, name="worker"))
-        queue = WorkQueue(Queue(shard=_SHARD, epoch="bench", seen=lambda _: True), clock=time.monotonic)
+        queue = WorkQueue(shard=_SHARD, cache=Caches(), limits=Limits())
         claims = Claims(queue, observe=lambda _: _OBSERVATION, is_behind=lambda _: False, lease_seconds=5.0)
         link = NatsWatcherLink(ours, StreamSettings(), shard=_SHARD)
         dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)

@@ -1,7 +1,10 @@
 """Many related objects, and many parents that each subscribe to a few by name: what it costs to find the parents."""
 
+import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from bench import bounds
 from bench.figures import Figure
@@ -12,12 +15,11 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.related_query import InNamespace, RelatedQuery
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
-from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.cache import ResourceCache
+from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.record import Record, record_of
-from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.route import Router
-from metaloop.watcher.subscriptions import RelatedSubscriptions
-from metaloop.watcher.workqueue import WorkQueue
+from metaloop.watcher.core.watch import Watch
+from metaloop.watcher.routing import Routing
 
 _CONTROLLER = ControllerId("CompositeController", "bench")
 _THINGS = ResourceId("testbed.example.com/v1", "things")
@@ -29,9 +31,13 @@ class _Watcher:
     """The parts of a watcher that route an event of a related object."""
 
     cache: ResourceCache
-    subscriptions: RelatedSubscriptions
-    queue: WorkQueue
-    router: Router
+    routing: Routing
+
+
+class _Served:
+    """What the API server serves."""
+
+    resources: Mapping[ResourceId, ResourceInfo] = MappingProxyType({CONFIG_MAPS.id: CONFIG_MAPS})
 
 
 async def measure(run: Run) -> list[Figure]:
@@ -42,20 +48,19 @@ async def measure(run: Run) -> list[Figure]:
     routing = _route_all(watcher, objects)
     return [
         run.judge_cpu(bounds.RELATED_EVENT_CPU, routing / objects),
-        run.judge(bounds.RELATED_EVENT_PARENTS, watcher.queue.core.waiting / parents),
+        run.judge(bounds.RELATED_EVENT_PARENTS, watcher.routing.queue.waiting / parents),
         Figure(name="CPU of a parent's subscription, and of answering it", value=1_000 * subscribing / parents, unit="ms"),
     ]
 
 
 def _watcher(objects: int) -> _Watcher:
-    cache = _cache(objects)
-    caches: dict[ResourceId, ResourceCache] = {CONFIG_MAPS.id: cache}
-    served: dict[ResourceId, ResourceInfo] = {CONFIG_MAPS.id: CONFIG_MAPS}
-    subscriptions = RelatedSubscriptions(caches, served=lambda: served)
-    queue = WorkQueue(Queue(shard="0", epoch="bench", seen=lambda _: True), clock=time.monotonic)
-    return _Watcher(
-        cache=cache, subscriptions=subscriptions, queue=queue, router=Router(queue=queue, caches=caches, subscriptions=subscriptions)
-    )
+    routing = Routing(shard="0", limits=Limits(), served=_Served(), changed=asyncio.Event())
+    cache = routing.caches.open(Watch(CONFIG_MAPS), now=time.monotonic())
+    cache.begin_list()
+    for number in range(objects):
+        cache.put(_record(number, version=1))
+    cache.end_list("1")
+    return _Watcher(cache=cache, routing=routing)
 
 
 def _subscribe(watcher: _Watcher, *, parents: int, objects: int) -> float:
@@ -64,7 +69,7 @@ def _subscribe(watcher: _Watcher, *, parents: int, objects: int) -> float:
     for number in range(parents):
         names = frozenset(f"c{(number * _NAMES_PER_PARENT + index) % objects}" for index in range(_NAMES_PER_PARENT))
         query = RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace(NAMESPACE), names=names)
-        watcher.subscriptions.subscribe(_key(number), "f", [query])
+        watcher.routing.subscriptions.subscribe(_key(number), "f", [query])
     return time.process_time() - start
 
 
@@ -74,17 +79,8 @@ def _route_all(watcher: _Watcher, objects: int) -> float:
     start = time.process_time()
     for record in changed:
         if change := watcher.cache.put(record):
-            watcher.router.take(change)
+            watcher.routing.router.take(change)
     return time.process_time() - start
-
-
-def _cache(objects: int) -> ResourceCache:
-    cache = ResourceCache(CONFIG_MAPS)
-    cache.begin_list()
-    for number in range(objects):
-        cache.put(_record(number, version=1))
-    cache.end_list("1")
-    return cache
 
 
 def _record(number: int, *, version: int) -> Record:

@@ -1,11 +1,15 @@
 """Objects and controllers for the watcher's tests: each says only what its test is about."""
 
+from collections.abc import Iterable, Mapping
+
 from metaloop.common.api.composite import CompositeController, parse_composite
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.instance import Controller, Instance
 from metaloop.watcher.core.record import Record, record_of
+from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.core.watchset import instance_of
 
 HELLOS = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True, has_status=True)
@@ -74,4 +78,16 @@ def change(resource: ResourceInfo, old: Record | None, new: Record | None) -> Ch
     """What happened to one object."""
     known = new or old
     assert known is not None
-    return Change(resource, known.key, old, new)
+    return Change(Watch(resource), known.key, old, new)
+
+
+def caches_of(watched: Mapping[ResourceInfo, Iterable[Record]]) -> Caches:
+    """Synced caches of these resources, with these objects."""
+    caches = Caches()
+    for resource, records in watched.items():
+        cache = caches.open(Watch(resource), now=0.0)
+        cache.begin_list()
+        for each in records:
+            cache.put(each)
+        cache.end_list("1")
+    return caches

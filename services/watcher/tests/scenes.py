@@ -8,12 +8,15 @@ from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.testbed.cluster import COMPOSITES, Cluster
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, parent, parent_resource
 from metaloop.watcher.app import Watcher
 from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.watch import WatchId
 from metaloop.watcher.settings import WatcherSettings
 
 
@@ -55,7 +58,7 @@ class Scene:
 
     @property
     def running(self) -> Instance | None:
-        return self.watcher.router.instances.get(self.id)
+        return self.watcher.routing.running.get(self.id)
 
     def manifest(self, name: str = "", **spec: JsonValue) -> JsonObject:
         return composite(name or self.name, parent=self.parents, hook_url="http://127.0.0.1:1/", children=[child_rule()], **spec)
@@ -82,6 +85,14 @@ class Scene:
     async def stops(self) -> None:
         await eventually(lambda: self.running is None)
 
+    def is_watched(self, resource: ResourceInfo | None = None) -> bool:
+        """Whether a resource, the parents' unless another is given, is watched."""
+        return self.watcher.routing.caches.get(WatchId((resource or self.parents).id)) is not None
+
+    def record(self, resource: ResourceInfo, namespace: str, name: str) -> Record | None:
+        """An object as it is cached."""
+        return self.watcher.routing.caches.lookup(WatchId(resource.id), (namespace, name))
+
     async def told(self, words: str) -> None:
         await eventually(lambda: any(words in event for event in self.heard.warnings(self.name)))
 
@@ -89,13 +100,13 @@ class Scene:
         """Why each parent of the controller waits, by name."""
         return {
             entry.key.name: entry.mark.reason
-            for entry in self.watcher.queue.core.entries()
+            for entry in self.watcher.routing.queue.entries()
             if entry.mark and entry.key.controller == self.id
         }
 
     def forget_marks(self) -> None:
-        for entry in list(self.watcher.queue.core.entries()):
-            self.watcher.queue.core.forget(entry.key)
+        for entry in list(self.watcher.routing.queue.entries()):
+            self.watcher.routing.queue.forget(entry.key)
 
     async def marked(self, name: str, reason: str) -> None:
         await eventually(lambda: self.marks().get(name) == reason)
@@ -106,7 +117,7 @@ async def watcher_of(kube: KubeClient, heard: Heard, **settings: object) -> Asyn
     """A watcher that supervises, ready."""
     watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard)  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
-        watcher.supervisor.begin_term()
+        watcher.controllers.begin_term()
         task = group.create_task(watcher.supervisor.run())
         await eventually(lambda: watcher.supervisor.problem() == "")
         yield watcher

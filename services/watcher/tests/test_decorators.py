@@ -40,7 +40,7 @@ class Decorating:
 
     @property
     def running(self) -> Instance | None:
-        return self.scene.watcher.router.instances.get(self.id)
+        return self.scene.watcher.routing.running.get(self.id)
 
     async def install(self, **spec: JsonValue) -> None:
         tagged: JsonObject = {**_CONFIG_MAPS, "annotationSelector": {"matchAnnotations": {"scene": self.scene.name}}}
@@ -69,10 +69,10 @@ class Decorating:
         await self.cluster.patch(CONFIG_MAPS, self._namespace, name, {"metadata": {"annotations": {"scene": value}}})
 
     def parents(self) -> int:
-        return self.scene.watcher.router.stats[self.id].parents
+        return self.scene.watcher.routing.router.stats[self.id].parents
 
     def marks(self) -> dict[str, str]:
-        return {e.key.name: e.mark.reason for e in self.scene.watcher.queue.core.entries() if e.mark and e.key.controller == self.id}
+        return {e.key.name: e.mark.reason for e in self.scene.watcher.routing.queue.entries() if e.mark and e.key.controller == self.id}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -103,7 +103,7 @@ async def test_objects_of_several_resources_are_parents_side_by_side(decorating:
 
     await eventually(lambda: {"c", decorating.scene.namespace} <= decorating.marks().keys())
     key = JobKey(decorating.id, NAMESPACES.id, "", decorating.scene.namespace)
-    seen = decorating.scene.watcher.router.observe(key)
+    seen = decorating.scene.watcher.routing.observer.observe(key)
     assert isinstance(seen, CachedObservation)
     assert unstructured.kind(loads(seen.parent)) == "Namespace"
     assert seen.parent_resource.has_status
@@ -124,7 +124,7 @@ async def test_attachments_are_what_the_object_owns_and_orphans_are_none(decorat
     key = JobKey(decorating.id, CONFIG_MAPS.id, decorating.scene.namespace, "owner")
 
     def attachments() -> list[str]:
-        seen = decorating.scene.watcher.router.observe(key)
+        seen = decorating.scene.watcher.routing.observer.observe(key)
         return [unstructured.name(loads(each)) for each in seen.children[0].objects] if isinstance(seen, CachedObservation) else []
 
     await eventually(lambda: attachments() == ["owned"])
@@ -154,7 +154,7 @@ async def test_a_decorator_and_a_composite_of_one_name_are_two(decorating: Decor
 
     await decorating.runs()
 
-    assert {type(instance.controller).__name__ for instance in decorating.scene.watcher.router.instances.values()} == {
+    assert {type(instance.controller).__name__ for instance in decorating.scene.watcher.routing.running} == {
         "CompositeController",
         "DecoratorController",
     }

@@ -20,8 +20,9 @@ from metaloop.common.testing.builders import SHARD, cached_observation, job_key,
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
 from metaloop.watcher.claims import Claims
+from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.core.window import Window
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
@@ -66,10 +67,10 @@ class Routing:
 
 @asynccontextmanager
 async def dispatching(
-    connection: Connection, cluster: Cluster | None = None, *, epoch: str = "epoch", behind: list[bool] | None = None
+    connection: Connection, cluster: Cluster | None = None, *, behind: list[bool] | None = None
 ) -> AsyncIterator[WorkQueue]:
     """A watcher's queue, connected to the bus for the length of the block."""
-    queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=LIMITS), clock=time.monotonic)
+    queue = WorkQueue(shard=SHARD, cache=Caches(), limits=LIMITS)
     claims = Claims(
         queue, observe=(cluster or Cluster()).observe, is_behind=lambda _: any(behind or ()), lease_seconds=LIMITS.lease_seconds
     )
@@ -148,7 +149,7 @@ async def test_a_marked_key_becomes_a_job_and_is_forgotten_when_it_is_done(conne
         key = mark(queue)
 
         assert await worker.run_next() == key
-        await eventually(lambda: queue.core.entry(key) is None)
+        await eventually(lambda: queue.entry(key) is None)
 
 
 async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_done(connection: Connection, worker: Worker):
@@ -162,7 +163,7 @@ async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_d
 
         assert await worker.run_next() == key
         assert time.monotonic() - began < LIMITS.refused_seconds  # no offer was refused on the way
-        assert queue.core.counts.refusals == 0
+        assert queue.counts.refusals == 0
 
 
 async def test_a_second_claim_is_told_to_come_back(connection: Connection, worker: Worker):
@@ -184,14 +185,14 @@ async def test_a_job_whose_parent_is_gone_ends_with_its_receipt(connection: Conn
         assert isinstance(reply, Gone)
         await delivery.finish(lease=reply.lease)
 
-        await eventually(lambda: queue.core.entry(key) is None)
+        await eventually(lambda: queue.entry(key) is None)
 
 
 async def test_a_backlog_stays_in_our_order_but_for_the_window(connection: Connection):
     async with dispatching(connection) as queue:
         for number in range(500):
             mark(queue, f"p{number}")
-        await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
+        await eventually(lambda: queue.unclaimed == Window().size)
 
         info = await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
 
@@ -202,7 +203,7 @@ async def test_a_fresh_change_overtakes_a_backlog(connection: Connection, broker
     async with dispatching(connection) as queue:
         for number in range(500):
             mark(queue, f"p{number}")
-        await eventually(lambda: queue.core.unclaimed == queue.core.window.size)
+        await eventually(lambda: queue.unclaimed == Window().size)
         fresh = mark(queue, "fresh")
 
         async with pulling(broker, slots=1) as worker:
@@ -214,12 +215,12 @@ async def test_a_fresh_change_overtakes_a_backlog(connection: Connection, broker
 async def test_jobs_are_offered_again_when_the_store_was_wiped(connection: Connection, broker: Broker):
     async with dispatching(connection) as queue:
         key = mark(queue)
-        await eventually(lambda: queue.core.counts.offers == 1)
+        await eventually(lambda: queue.counts.offers == 1)
         await broker.wipe()
 
         async with pulling(broker) as worker:
             assert await worker.run_next() == key
-            await eventually(lambda: queue.core.entry(key) is None)
+            await eventually(lambda: queue.entry(key) is None)
 
 
 async def test_jobs_are_offered_again_when_somebody_deleted_the_stream(connection: Connection, worker: Worker):
@@ -248,7 +249,7 @@ async def test_a_lease_that_is_renewed_is_kept_and_one_that_is_not_ends(connecti
         for _ in range(3):
             assert await worker.link.renew(SHARD, held) == []
 
-        await eventually(lambda: queue.core.counts.leases_expired == 1)
+        await eventually(lambda: queue.counts.leases_expired == 1)
         assert await worker.link.renew(SHARD, held) == [lease]
 
 
@@ -265,13 +266,13 @@ async def test_the_job_of_a_dead_worker_is_anothers(connection: Connection, work
 
 
 async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(connection: Connection, worker: Worker):
-    async with dispatching(connection, epoch="first") as queue:
+    async with dispatching(connection) as queue:
         key = mark(queue)
         delivery = await worker.next()
         lease = (await worker.granted(delivery)).lease
 
     held = Renewal(worker="worker", free_slots=0, leases=[HeldLease(key, lease)])
-    async with worker.link.answering_held(lambda _: held), dispatching(connection, epoch="second") as queue:
+    async with worker.link.answering_held(lambda _: held), dispatching(connection) as queue:
         mark(queue)
         assert isinstance(await worker.claim(delivery, worker="other"), Busy)
 
@@ -281,16 +282,16 @@ async def test_leases_that_workers_hold_are_known_when_a_watcher_starts(connecti
 
 
 async def test_a_job_that_an_earlier_watcher_left_in_the_stream_serves_the_new_one(connection: Connection, worker: Worker, broker: Broker):
-    async with dispatching(connection, epoch="first") as queue:
+    async with dispatching(connection) as queue:
         key = mark(queue)
-        await eventually(lambda: queue.core.unclaimed == 1)
+        await eventually(lambda: queue.unclaimed == 1)
     delivery = await worker.next()
 
-    async with dispatching(connection, epoch="second") as queue:
+    async with dispatching(connection) as queue:
         mark(queue)
         await worker.finish(delivery, (await worker.granted(delivery)).lease)
 
-        await eventually(lambda: queue.core.entry(key) is None)
+        await eventually(lambda: queue.entry(key) is None)
 
 
 async def test_the_holder_of_a_lease_is_told_of_related_objects_and_nobody_else(connection: Connection, worker: Worker):

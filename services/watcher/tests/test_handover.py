@@ -15,10 +15,11 @@ from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.testing.builders import SHARD, controller_id, job_key, sync_report
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
+from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.handover import OwnershipHandover
+from metaloop.watcher.ownership import Ownership
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 CONTROLLER = controller_id()
@@ -29,36 +30,37 @@ PATIENCE_SECONDS = 1.5
 class Server:
     """A watcher, as far as it may serve a controller or not."""
 
-    def __init__(self, link: WatcherLink, epoch: str) -> None:
-        self.queue = WorkQueue(Queue(shard=SHARD, epoch=epoch, seen=lambda _: True, limits=Limits()), clock=time.monotonic)
+    def __init__(self, link: WatcherLink) -> None:
+        self.queue = WorkQueue(shard=SHARD, cache=Caches(), limits=Limits())
         self.leads = True
-        self.handover = OwnershipHandover(link, self.queue, patience_seconds=PATIENCE_SECONDS)
+        self.ownership = Ownership(self.queue)
+        self.handover = OwnershipHandover(link, self.ownership, self.queue, patience_seconds=PATIENCE_SECONDS)
 
     def start(self) -> None:
         """The controller came to it, with a parent."""
-        self.handover.started(CONTROLLER)
+        self.ownership.started(CONTROLLER)
         self.queue.mark(KEY, MarkClass.CHANGED, "it changed")
 
     def stop(self) -> None:
         """The controller went."""
         self.queue.forget_controller(CONTROLLER)
-        self.handover.stopped(CONTROLLER)
+        self.ownership.stopped(CONTROLLER)
 
     def serves(self) -> bool:
         """Whether it hands out the parent; if so, it is in hand from now on."""
-        return self.queue.core.take(time.monotonic()) is not None and isinstance(self._claim(), Lease)
+        return self.queue.take() is not None and isinstance(self._claim(), Lease)
 
     def finish(self) -> None:
         """The sync that is in hand ends."""
-        entry = self.queue.core.entry(KEY)
+        entry = self.queue.entry(KEY)
         assert entry is not None
         assert entry.lease is not None
         lease = entry.lease.id
-        self.queue.core.report(sync_report(KEY, lease), now=time.monotonic())
-        self.queue.core.receipt(lease, now=time.monotonic())
+        self.queue.report(sync_report(KEY, lease))
+        self.queue.receipt(lease)
 
     def _claim(self) -> object:
-        return self.queue.core.claim(KEY, worker="worker", now=time.monotonic())
+        return self.queue.claim(KEY, worker="worker", slots=1)
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ async def linked(broker: Broker, name: str) -> AsyncIterator[WatcherLink]:
 async def server(broker: Broker, name: str) -> AsyncIterator[Server]:
     """A watcher with a connection of its own, that leads for the length of the block."""
     async with linked(broker, name) as link, asyncio.TaskGroup() as tasks:
-        server = Server(link, name)
+        server = Server(link)
         running = tasks.create_task(server.handover.run(leads=lambda: server.leads))
         yield server
         running.cancel()
@@ -118,7 +120,7 @@ async def test_while_the_other_goes_on_the_controller_is_left_to_it(broker: Brok
         await eventually(one.serves)
         other.start()
         await asyncio.sleep(0.5)
-        one.handover.started(CONTROLLER)  # in another form
+        one.ownership.started(CONTROLLER)  # with another spec
 
         other.stop()
         await asyncio.sleep(0.5)
@@ -153,7 +155,7 @@ async def test_who_is_silent_is_waited_for_as_long_as_a_lease_lives(broker: Brok
 async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker: Broker):
     """The warm standby of a leader that was stopped: what it knows of has been its own shard's for long."""
     async with silence(broker), linked(broker, "standby") as link:
-        standby = Server(link, "standby")
+        standby = Server(link)
         standby.start()
         await asyncio.sleep(PATIENCE_SECONDS)
 

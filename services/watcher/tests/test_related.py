@@ -14,6 +14,7 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import parent, parent_resource
+from metaloop.watcher.core.watch import WatchId
 
 from .scenes import Heard, Scene, watcher_of
 
@@ -42,11 +43,11 @@ async def test_a_resource_without_subscribers_is_no_longer_watched(kube: KubeCli
         scene = Scene(watcher, heard, cluster, namespace)
         await _served_parent(scene)
         _subscribe(scene, _one_secret(scene))
-        await eventually(lambda: scene.watcher.watches.is_synced(SECRETS.id))
+        await eventually(lambda: scene.watcher.routing.caches.is_synced(WatchId(SECRETS.id)))
 
         _subscribe(scene)
 
-        await eventually(lambda: SECRETS.id not in scene.watcher.watches.caches)
+        await eventually(lambda: not scene.is_watched(SECRETS))
         await cluster.delete(COMPOSITES, "", scene.name)
 
 
@@ -56,7 +57,7 @@ async def test_a_deleted_parent_has_no_subscriptions(scene: Scene):
 
     await scene.cluster.delete(scene.parents, scene.namespace, "p")
 
-    await eventually(lambda: scene.watcher.router.subscriptions.resources == set())
+    await eventually(lambda: scene.watcher.routing.subscriptions.resources == set())
 
 
 async def test_a_related_kind_that_does_not_exist_yet_is_told_and_heals_by_itself(scene: Scene):
@@ -110,7 +111,7 @@ async def test_a_label_of_a_namespace_brings_what_is_in_it_within_reach(scene: S
 async def _served_parent(scene: Scene) -> None:
     await scene.install_served()
     await scene.create_parent("p")
-    await eventually(lambda: isinstance(scene.watcher.router.observe(scene.key()), CachedObservation))
+    await eventually(lambda: isinstance(scene.watcher.routing.observer.observe(scene.key()), CachedObservation))
     scene.forget_marks()
 
 
@@ -124,11 +125,11 @@ def _one_secret(scene: Scene) -> RelatedQuery:
 
 
 def _subscribe(scene: Scene, *queries: RelatedQuery) -> CachedRelated:
-    return scene.watcher.router.subscribe(RelatedRequest(key=scene.key(), lease="", fingerprint="f", queries=queries))
+    return scene.watcher.routing.router.subscribe(RelatedRequest(key=scene.key(), lease="", fingerprint="f", queries=queries))
 
 
 def _shown(scene: Scene) -> list[str]:
-    seen = scene.watcher.router.observe(scene.key())
+    seen = scene.watcher.routing.observer.observe(scene.key())
     assert isinstance(seen, CachedObservation)
     assert seen.related is not None
     return [unstructured.name(loads(each)) for group in seen.related.groups for each in group.objects]

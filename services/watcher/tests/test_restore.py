@@ -14,7 +14,7 @@ from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.workdir import run_folder
 
-from .test_watch_faults import change, put, watching
+from .test_reflector_faults import change, put, watching
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 

@@ -9,18 +9,12 @@ from metaloop.common.api.revision import REVISIONS
 from metaloop.common.job import JobKey
 from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.common.observation import CachedObservation
-from metaloop.common.testing.clock import FakeClock
-from metaloop.watcher.cache import ResourceCache
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.core.watchset import Waiting, instance_of
-from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.route import Router
-from metaloop.watcher.subscriptions import RelatedSubscriptions
-from metaloop.watcher.workqueue import WorkQueue
 
 from .objects import CONFIGMAPS, HELLOS, controller, owned_by, record
+from .routing_in_hand import RoutingInHand
 
 WEB = {"selector": {"matchLabels": {"app": "web"}}}
 OF_HELLOS = {"metacontroller.k8s.io/apiGroup": "ex.io", "metacontroller.k8s.io/resource": "hellos"}
@@ -33,36 +27,19 @@ def rolling(method: str = "RollingInPlace") -> CompositeController:
     return replace(plain, children=tuple(replace(rule, method=method) for rule in plain.children))  # type: ignore[arg-type]
 
 
-class World:
-    """A router for one kind of parents, over caches that hold what the watches told."""
+class World(RoutingInHand):
+    """A router for one kind of parents."""
 
     def __init__(self, parents: ResourceInfo = HELLOS, *, method: str = "RollingInPlace") -> None:
+        super().__init__(parents, CONFIGMAPS, REVISIONS)
         self.parents = parents
-        self.caches = {info.id: ResourceCache(info) for info in (parents, CONFIGMAPS, REVISIONS)}
-        self.queue = WorkQueue(Queue(shard="0", epoch="e", seen=lambda _: True), clock=FakeClock())
-        served = {id_: cache.resource for id_, cache in self.caches.items()}
-        self.router = Router(queue=self.queue, caches=self.caches, subscriptions=RelatedSubscriptions(self.caches, served=lambda: served))
-        found = instance_of(rolling(method), served)
+        found = instance_of(rolling(method), self.served.resources)
         assert isinstance(found, Instance)
-        self.router.controllers[found.controller.id] = b"{}"
-        self.router.start(found, reason="started")
-
-    def see(self, resource: ResourceInfo, seen: Record) -> None:
-        change = self.caches[resource.id].put(seen)
-        if change is not None:
-            self.router.take(change)
+        self.start(found)
 
     def revisions_of(self, name: str, *, namespace: str = "n") -> list[str]:
-        seen = self.router.observe(JobKey(controller().id, self.parents.id, namespace, name))
-        assert isinstance(seen, CachedObservation), seen
+        seen = self.observe(JobKey(controller().id, self.parents.id, namespace, name))
         return sorted(loads(item)["metadata"]["name"] for item in seen.revisions)
-
-    def marks(self) -> dict[str, str]:
-        """Why each parent is marked, by name; forgotten by this."""
-        marks = {entry.key.name: entry.mark.reason for entry in self.queue.core.entries() if entry.mark}
-        for entry in list(self.queue.core.entries()):
-            self.queue.core.forget(entry.key)
-        return marks
 
 
 @pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
@@ -70,15 +47,15 @@ def test_revisions_are_watched_where_children_roll(method: str):
     found = instance_of(rolling(method), {info.id: info for info in (HELLOS, CONFIGMAPS, REVISIONS)})
 
     assert isinstance(found, Instance)
-    assert found.resources == (HELLOS, CONFIGMAPS, REVISIONS)
-    assert found.children == (CONFIGMAPS,)
+    assert found.watches == (Watch(HELLOS), Watch(CONFIGMAPS), Watch(REVISIONS))
+    assert [group.watch for group in found.children] == [Watch(CONFIGMAPS)]
 
 
 def test_revisions_are_not_watched_where_nothing_rolls():
     found = instance_of(rolling("InPlace"), {info.id: info for info in (HELLOS, CONFIGMAPS, REVISIONS)})
 
     assert isinstance(found, Instance)
-    assert found.resources == (HELLOS, CONFIGMAPS)
+    assert found.watches == (Watch(HELLOS), Watch(CONFIGMAPS))
 
 
 def test_rolling_controller_waits_for_the_kind_of_its_revisions():
@@ -119,8 +96,8 @@ def test_parent_is_shown_without_revisions_where_nothing_rolls():
 def test_change_of_a_revision_marks_its_parent():
     world = World()
     world.see(HELLOS, record("p", spec=WEB))
-    world.marks()
+    world.take_marks()
 
     world.see(REVISIONS, record("own", ownerReferences=owned_by("p")))
 
-    assert list(world.marks()) == ["p"]
+    assert [key.name for key in world.marks()] == ["p"]

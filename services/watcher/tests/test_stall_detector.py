@@ -1,7 +1,7 @@
 """The stall detector notices a stall before anything else is said."""
 
 from metaloop.common.testing.clock import FakeClock
-from metaloop.watcher.core.catchup import CATCH_UP_SECONDS
+from metaloop.watcher.core.catch_up import CATCH_UP_SECONDS
 from metaloop.watcher.stall_detector import StallDetector
 
 

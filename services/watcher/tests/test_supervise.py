@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from metaloop.common.job import JobKey
+from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
@@ -37,7 +37,7 @@ async def test_a_change_in_the_cluster_becomes_a_mark_with_its_reason(scene: Sce
     await scene.cluster.create(CONFIG_MAPS, config_map("c", labels={"parent": "p"}, namespace=scene.namespace), namespace=scene.namespace)
 
     await scene.marked("p", f"ConfigMap {scene.namespace}/c added")
-    seen = scene.watcher.router.observe(JobKey(scene.id, scene.parents.id, scene.namespace, "p"))
+    seen = scene.watcher.routing.observer.observe(JobKey(scene.id, scene.parents.id, scene.namespace, "p"))
     assert isinstance(seen, CachedObservation)
     assert [unstructured.name(loads(child)) for child in seen.children[0].objects] == ["c"]
 
@@ -54,12 +54,12 @@ async def test_parents_that_are_there_already_are_marked_when_the_controller_sta
 
 async def test_a_controller_that_is_deleted_stops_and_its_watches_end(scene: Scene):
     await scene.install_served()
-    assert scene.parents.id in scene.watcher.watches.caches
+    assert scene.is_watched()
 
     await scene.cluster.delete(COMPOSITES, "", scene.name)
 
     await scene.stops()
-    await eventually(lambda: scene.parents.id not in scene.watcher.watches.caches)
+    await eventually(lambda: not scene.is_watched())
     assert scene.heard.of(scene.name) == ["Starting", "Started", "Stopping", "Stopped"]
 
 
@@ -82,16 +82,16 @@ async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene
 async def test_two_controllers_share_one_watch_which_lives_as_long_as_either(scene: Scene, proxy: ApiProxy):
     await scene.install_served()
     await scene.install(f"{scene.name}-2")
-    await eventually(lambda: len(scene.watcher.router.instances) == 2)
+    await eventually(lambda: len(list(scene.watcher.routing.running)) == 2)
     lists = [asked for asked in proxy.asked if asked.is_list and asked.path.endswith(f"/{scene.parents.resource}")]
     assert len([asked for asked in lists if asked.query.get("sendInitialEvents")]) >= 1
 
     await scene.cluster.delete(COMPOSITES, "", scene.name)
     await scene.stops()
 
-    assert scene.parents.id in scene.watcher.watches.caches
+    assert scene.is_watched()
     await scene.cluster.delete(COMPOSITES, "", f"{scene.name}-2")
-    await eventually(lambda: scene.parents.id not in scene.watcher.watches.caches)
+    await eventually(lambda: not scene.is_watched())
 
 
 async def test_a_controller_waits_for_its_crd_and_starts_as_soon_as_it_appears(scene: Scene):
@@ -115,7 +115,7 @@ async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scen
     scene.parents = parent_resource(scene.parents.resource, namespaced=False)
     await install_parent(scene.cluster, scene.parents)
 
-    await eventually(lambda: scene.running is not None and not scene.running.targets[0].resource.namespaced, within_seconds=20)
+    await eventually(lambda: scene.running is not None and not scene.running.parents[0].watch.resource.namespaced, within_seconds=20)
     await scene.create_parent("latter", namespace="")
     await scene.marked("latter", f"{scene.parents.kind} latter added")
     assert "former" not in scene.marks()
@@ -187,7 +187,7 @@ async def test_a_bad_edit_is_told_once_and_the_former_instance_runs_on(scene: Sc
     await scene.create_parent("p")
     await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
     await scene.edit({"metadata": {"labels": {"a": "b"}}})
-    await eventually(lambda: unstructured.labels(scene.watcher.watches.caches[COMPOSITES.id].objects["", scene.name].parse()) == {"a": "b"})
+    await eventually(lambda: (seen := scene.record(COMPOSITES, "", scene.name)) is not None and seen.labels == {"a": "b"})
 
     assert scene.running is former
     assert scene.heard.of(scene.name) == ["Starting", "Started", "CreateError"]
@@ -211,7 +211,7 @@ async def test_edited_metadata_is_shown_to_hooks_without_a_restart(scene: Scene)
 
     await scene.edit({"metadata": {"annotations": {"note": "new"}}})
 
-    await eventually(lambda: b'"note":"new"' in scene.watcher.router.controllers[scene.id])
+    await eventually(lambda: b'"note":"new"' in scene.watcher.routing.running.raw(scene.id))
     assert scene.running is former
 
 
@@ -238,7 +238,7 @@ async def test_a_controller_that_goes_on_with_its_former_spec_can_be_paused_too(
     await scene.edit({"metadata": {"annotations": {"metaloop.dev/paused": "true"}}})
 
     await scene.marked("p", "controller was told something else")
-    seen = scene.watcher.router.observe(scene.key())
+    seen = scene.watcher.routing.observer.observe(scene.key())
     assert isinstance(seen, CachedObservation)
     shown = loads(seen.controller)
     assert unstructured.annotations(shown) == {"metaloop.dev/paused": "true"}
@@ -253,7 +253,7 @@ async def test_a_resource_that_we_may_not_see_is_the_problem_of_its_controllers_
     await scene.told("cannot watch v1/serviceaccounts: Forbidden")
     await scene.install(f"{scene.name}-2")
 
-    await eventually(lambda: any(id_.name.endswith("-2") for id_ in scene.watcher.router.instances))
+    await eventually(lambda: any(each.controller.name.endswith("-2") for each in scene.watcher.routing.running))
 
     assert scene.running is None
     assert scene.watcher.supervisor.problem() == ""
@@ -279,7 +279,7 @@ async def test_an_api_server_that_talks_nonsense_for_a_while_is_one_that_is_away
     await scene.create_parent("q")
     await scene.marked("q", f"{scene.parents.kind} {scene.namespace}/q added")
     assert dict(scene.watcher.served.resources) == served
-    assert (scene.namespace, "p") in scene.watcher.watches.caches[scene.parents.id].objects
+    assert scene.record(scene.parents, scene.namespace, "p") is not None
 
 
 async def test_a_watch_that_is_broken_restarts_nothing(scene: Scene, proxy: ApiProxy):
@@ -323,11 +323,11 @@ async def test_two_shards_serve_each_controller_once(kube: KubeClient, cluster: 
         for name in names:
             await scene.install(name)
 
-        await eventually(lambda: len(even.router.instances) + len(odd.router.instances) == len(names))
+        await eventually(lambda: len(served(even)) + len(served(odd)) == len(names))
 
-        assert not even.router.instances.keys() & odd.router.instances.keys()
-        assert even.router.instances
-        assert odd.router.instances
+        assert not served(even) & served(odd)
+        assert served(even)
+        assert served(odd)
         for name in names:
             await cluster.delete(COMPOSITES, "", name)
 
@@ -336,7 +336,7 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
     proxy.refusals["/"] = 503
     watcher = Watcher(WatcherSettings(discovery_interval_seconds=30), kube, Heard())
     async with asyncio.TaskGroup() as group:
-        watcher.supervisor.begin_term()
+        watcher.controllers.begin_term()
         task = group.create_task(watcher.supervisor.run())
         await eventually(lambda: len(proxy.asked) > 4)
         assert "not listed yet" in watcher.supervisor.problem()
@@ -347,23 +347,29 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
         task.cancel()
 
 
-async def test_who_leads_no_more_stops_a_controller_without_a_word(scene: Scene):
-    leads = True
+async def test_a_watcher_whose_term_ended_stops_a_controller_without_an_event(scene: Scene):
     await scene.install_served()
-    scene.watcher.supervisor.begin_term(leads=lambda: leads)
     told = scene.heard.of(scene.name)
 
-    leads = False
+    scene.watcher.controllers.end_term()
     await scene.cluster.delete(COMPOSITES, "", scene.name)
 
     await scene.stops()
     assert scene.heard.of(scene.name) == told
 
 
+def served(watcher: Watcher) -> set[ControllerId]:
+    """The controllers that a watcher runs."""
+    return {each.controller.id for each in watcher.routing.running}
+
+
 async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     watcher = scene.watcher
     views = Views(
-        queue=watcher.queue, watches=watcher.watches, subscriptions=watcher.router.subscriptions, health=watcher.supervisor.health
+        queue=watcher.routing.queue,
+        caches=watcher.routing.caches,
+        subscriptions=watcher.routing.subscriptions,
+        health=watcher.controllers.health,
     )
     await scene.install_served()
     await scene.create_parent("p")

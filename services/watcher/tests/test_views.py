@@ -5,8 +5,9 @@ import pytest
 from metaloop.common.json import JsonObject
 from metaloop.common.testing.builders import SHARD, job_key, sync_report
 from metaloop.common.testing.clock import FakeClock
+from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Lease
-from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.views import shown_entry
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
@@ -18,24 +19,24 @@ class Shown:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.queue = WorkQueue(Queue(shard=SHARD, epoch="epoch", seen=lambda _: True), clock=self.clock)
+        self.queue = WorkQueue(shard=SHARD, cache=Caches(), limits=Limits(), clock=self.clock)
 
     def mark(self, reason: str) -> None:
         self.queue.mark(KEY, MarkClass.CHANGED, reason)
 
     def lease(self) -> str:
-        assert self.queue.core.take(self.clock()) is not None
-        lease = self.queue.core.claim(KEY, worker="worker", now=self.clock())
+        assert self.queue.take() is not None
+        lease = self.queue.claim(KEY, worker="worker", slots=1)
         assert isinstance(lease, Lease)
         return lease.id
 
     def fail(self, lease: str) -> None:
-        self.queue.core.report(sync_report(KEY, lease, result="retry"), now=self.clock())
-        self.queue.core.receipt(lease, now=self.clock())
+        self.queue.report(sync_report(KEY, lease, result="retry"))
+        self.queue.receipt(lease)
 
     @property
     def view(self) -> JsonObject:
-        (entry,) = self.queue.core.entries()
+        (entry,) = self.queue.entries()
         return shown_entry(entry, self.clock())
 
 
@@ -46,7 +47,7 @@ def shown() -> Shown:
 
 def test_a_key_that_lies_in_the_stream_says_since_when_and_why(shown: Shown):
     shown.mark("a change")
-    assert shown.queue.core.take(shown.clock()) is not None
+    assert shown.queue.take() is not None
     shown.clock.advance(3)
 
     view = shown.view

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from metaloop.common.faults import Result
 from metaloop.common.job import Job, JobKey
+from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import Write
 from metaloop.common.testing.builders import SHARD, job_key, sync_report
@@ -11,10 +12,26 @@ from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.core.entry import Entry, Lease, Mark
 from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.workqueue import Queue
+from metaloop.watcher.core.queue_state import QueueState
 
 KEY = job_key()
 LIMITS = Limits()
+
+
+class FakeProgress:
+    """A cache that has seen what it was told to have seen."""
+
+    def __init__(self) -> None:
+        self.seen: set[Write] = set()
+        self.is_hushed = False
+        """Whether nothing is heard of any resource."""
+
+    def has_seen(self, write: Write) -> bool:
+        return write in self.seen
+
+    def is_silent(self, resource: ResourceId, *, since: float) -> bool:
+        del resource, since
+        return self.is_hushed
 
 
 class QueueInHand:
@@ -22,12 +39,12 @@ class QueueInHand:
 
     def __init__(self, *, epoch: str = "epoch") -> None:
         self.clock = FakeClock()
-        self.seen: set[Write] = set()
-        self.queue = Queue(shard=SHARD, epoch=epoch, seen=self.seen.__contains__, limits=LIMITS)
+        self.cache = FakeProgress()
+        self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, limits=LIMITS)
 
     def restart(self, *, epoch: str) -> None:
         """The queue of the watcher's next life, at the same time and with the same cache."""
-        self.queue = Queue(shard=SHARD, epoch=epoch, seen=self.seen.__contains__, limits=LIMITS)
+        self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, limits=LIMITS)
 
     def mark(self, key: JobKey = KEY, klass: MarkClass = MarkClass.CHANGED, reason: str = "it changed") -> None:
         self.queue.mark(key, Mark(klass=klass, reason=reason), now=self.clock())
@@ -89,7 +106,7 @@ class QueueInHand:
 
     def see(self, write: Write) -> None:
         """The cache takes the event of a write."""
-        self.seen.add(write)
+        self.cache.seen.add(write)
         self.queue.progress((write.resource, write.namespace, write.name), now=self.clock())
 
     def entry(self, key: JobKey = KEY) -> Entry:

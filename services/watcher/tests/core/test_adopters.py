@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 
 from metaloop.common.objects.selector import Requirement, Selector
 from metaloop.watcher.core.adopters import Adopters
+from metaloop.watcher.core.record import ObjectKey
+
+from ..objects import record
 
 words = st.sampled_from(["a", "b", "c"])
 labels = st.dictionaries(words, words, max_size=3)
@@ -21,13 +24,11 @@ parents = st.dictionaries(st.tuples(st.sampled_from(["", "n", "m"]), words), sel
 def test_the_index_finds_exactly_the_neighbours_whose_selectors_match(
     before: dict[tuple[str, str], Selector], after: dict[tuple[str, str], Selector], namespace: str, orphan: dict[str, str]
 ):
-    adopters = Adopters()
-    for key, selector in before.items():
-        adopters.put(key, selector)
-    for key in before.keys() - after.keys():
-        adopters.remove(key)
-    for key, selector in after.items():
-        adopters.put(key, selector)
+    now: dict[ObjectKey, Selector] = {}
+    adopters = Adopters(lambda parent: now[parent.key])
+    for now in (before, after):
+        for key in before.keys() | after.keys():
+            adopters.learn(key, record(key[1], namespace=key[0]) if key in now else None)
 
     found = list(adopters.matching(namespace, orphan))
 

@@ -5,13 +5,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.core.watchset import NoStatus, Waiting, difference, instance_of
+from metaloop.watcher.core.kinds.world import NoStatus
+from metaloop.watcher.core.watch import ALL, Scope, Watch
+from metaloop.watcher.core.watchset import Waiting, difference, instance_of
 
 from ..objects import CONFIGMAPS, HELLOS, controller
 
 SERVED = {HELLOS.id: HELLOS, CONFIGMAPS.id: CONFIGMAPS}
+HELLOS_WATCH = Watch(HELLOS)
 RESOURCES = [ResourceInfo(api_version="v1", resource=name, kind=name, namespaced=True, has_status=True) for name in "abcde"]
 
 
@@ -19,7 +22,7 @@ def test_a_controller_whose_resources_are_served_can_run():
     found = instance_of(controller(), SERVED)
 
     assert isinstance(found, Instance)
-    assert found.resources == (HELLOS, CONFIGMAPS)
+    assert found.watches == (Watch(HELLOS), Watch(CONFIGMAPS))
 
 
 def test_a_controller_waits_for_each_resource_that_is_missing():
@@ -37,26 +40,27 @@ def test_parents_without_status_subresource_cannot_be_served():
 
 
 infos = st.sampled_from(RESOURCES).flatmap(lambda info: st.sampled_from([info, replace(info, namespaced=False)]))
+watches = st.builds(Watch, infos, st.sampled_from([ALL, Scope(namespace="n"), Scope(labels="a=b")]))
 
 
-@given(st.lists(infos, unique_by=lambda info: info.id), st.lists(infos, unique_by=lambda info: info.id))
-def test_after_stopping_and_starting_exactly_what_is_needed_is_watched_once(needed: list[ResourceInfo], watched: list[ResourceInfo]):
-    before: dict[ResourceId, ResourceInfo] = {info.id: info for info in watched}
+@given(st.lists(watches, unique_by=lambda watch: watch.id), st.lists(watches, unique_by=lambda watch: watch.id))
+def test_after_stopping_and_starting_exactly_what_is_needed_is_watched_once(needed: list[Watch], watched: list[Watch]):
+    before = {watch.id: watch for watch in watched}
 
     plan = difference([*needed, *needed], before)
 
-    after = [id_ for id_ in before if id_ not in plan.stop] + [info.id for info in plan.start]
-    assert sorted(after) == sorted(info.id for info in needed)
+    after = [id_ for id_ in before if id_ not in plan.stop] + [watch.id for watch in plan.start]
+    assert sorted(after) == sorted(watch.id for watch in needed)
 
 
 def test_a_resource_replaced_by_another_kind_is_watched_anew():
-    plan = difference([HELLOS], {HELLOS.id: replace(HELLOS, namespaced=False)})
+    plan = difference([HELLOS_WATCH], {HELLOS_WATCH.id: Watch(replace(HELLOS, namespaced=False))})
 
-    assert plan.stop == (HELLOS.id,)
-    assert plan.start == (HELLOS,)
+    assert plan.stop == (HELLOS_WATCH.id,)
+    assert plan.start == (HELLOS_WATCH,)
 
 
 def test_a_status_subresource_more_or_less_is_no_reason_to_list_anew():
-    plan = difference([HELLOS], {HELLOS.id: replace(HELLOS, has_status=False)})
+    plan = difference([HELLOS_WATCH], {HELLOS_WATCH.id: Watch(replace(HELLOS, has_status=False))})
 
     assert (plan.stop, plan.start) == ((), ())

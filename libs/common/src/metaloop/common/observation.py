@@ -54,6 +54,8 @@ class Observation:
     Candidates of a namespaced parent are in its own namespace.
     """
     revisions: Sequence[JsonObject] = ()
+    inputs: Sequence[ObservedGroup] = ()
+    """What the unit of work is about beside its parent and children, for kinds whose parents have such objects."""
     related: Related | None = None
     """The objects that the parent's subscription selects; None without a subscription."""
     part: str = ""
@@ -121,6 +123,7 @@ class CachedObservation:
     parent: bytes
     children: Sequence[CachedGroup]
     revisions: Sequence[bytes] = ()
+    inputs: Sequence[CachedGroup] = ()
     related: CachedRelated | None = None
     part: str = ""
 
@@ -177,6 +180,7 @@ def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
         "part": observation.part,
         "children": [_group_to_wire(group) for group in observation.children],
         "revisions": [orjson.Fragment(item) for item in observation.revisions],
+        "inputs": [_group_to_wire(group) for group in observation.inputs],
         "related": _related_to_wire(observation.related) if observation.related is not None else None,
     }
 
@@ -189,6 +193,7 @@ def _observation(raw: JsonObject) -> Observation:
         part=str(raw.get("part", "")),
         children=[_group_from_wire(group) for group in raw["children"]],  # type: ignore[union-attr, arg-type]
         revisions=raw["revisions"],  # type: ignore[arg-type]
+        inputs=[_group_from_wire(group) for group in raw.get("inputs", [])],  # type: ignore[union-attr, arg-type]
         related=related_from_wire(raw["related"]) if raw["related"] is not None else None,  # type: ignore[arg-type]
     )
 

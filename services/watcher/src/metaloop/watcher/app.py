@@ -4,10 +4,9 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
 
 from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.bus.nats.connection import connected
@@ -18,93 +17,80 @@ from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
-from metaloop.common.report import Write
 from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.connectivity import BrokerConnectivity
+from metaloop.watcher.controller_events import ControllerEvents, LeaderRecorder, Recorder
+from metaloop.watcher.controllers import InstalledControllers
 from metaloop.watcher.core.election import Election
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.kinds.registry import WORLDS
+from metaloop.watcher.core.kinds.world import Worlds
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.core.workqueue import Queue
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.finalizer_releaser import FinalizerReleaser, ReleaseIntervals
 from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.health_writer import HealthWriter
 from metaloop.watcher.leader import Candidate, Leadership, SoleWatcher
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
-from metaloop.watcher.route import Router
+from metaloop.watcher.reflector import WatchSettings
+from metaloop.watcher.related_watches import RelatedWatches
+from metaloop.watcher.routing import Routing
 from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.stall_detector import StallDetector
-from metaloop.watcher.subscriptions import RelatedSubscriptions
-from metaloop.watcher.supervise import Announcer, Supervisor
+from metaloop.watcher.supervise import Supervisor
 from metaloop.watcher.views import Views, count_cache, count_queue
-from metaloop.watcher.watch import WatchSettings
 from metaloop.watcher.watches import Watches
-from metaloop.watcher.workqueue import WorkQueue
-
-Item = TypeVar("Item")
 
 
 class Watcher:
-    """The watcher's parts, wired: events flow from the watches through the supervisor and router into the queue."""
+    """What a watcher does whether it leads or not: it watches, caches, and routes changes into the queue."""
 
-    def __init__(self, settings: WatcherSettings, kube: KubeClient, announcer: Announcer) -> None:
-        self._settings = settings
-        self.queue = WorkQueue(self._new_queue(), clock=time.monotonic)
-        self.watches = Watches(
-            kube,
-            settings=WatchSettings(inactivity_seconds=settings.watch_inactivity_seconds, field_manager=settings.field_manager),
-            on_change=self._take,
-            on_news=self._ring,
+    def __init__(self, settings: WatcherSettings, kube: KubeClient, recorder: Recorder, *, worlds: Worlds = WORLDS) -> None:
+        changed = asyncio.Event()  # set by whatever may change what should run; the supervisor waits for it
+        self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, changed=changed)
+        self.routing = Routing(shard=settings.share.name, limits=_limits(settings), served=self.served, changed=changed)
+        self.events = ControllerEvents(recorder)
+        self.controllers = InstalledControllers(self.routing.router, self.events, worlds=worlds, share=settings.share, changed=changed)
+        self.supervisor = Supervisor(
+            routing=self.routing,
+            controllers=self.controllers,
+            served=self.served,
+            watches=Watches(kube, self.routing, changed=changed, settings=_watch_settings(settings)),
+            related_watches=RelatedWatches(
+                self.routing.subscriptions, self.served, grace_seconds=settings.related_grace_seconds, changed=changed
+            ),
+            worlds=worlds,
+            changed=changed,
         )
-        self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, on_change=self._take_served)
-        subscriptions = RelatedSubscriptions(self.watches.caches, served=lambda: self.served.resources)
-        self.router = Router(queue=self.queue, caches=self.watches.caches, subscriptions=subscriptions)
-        self.supervisor = Supervisor(router=self.router, watches=self.watches, served=self.served, announcer=announcer, settings=settings)
-        subscriptions.on_change = self._ring
-        self.claims = Claims(self.queue, observe=self.router.observe, is_behind=self._is_behind, lease_seconds=settings.ack_wait_seconds)
-        self.stalls = StallDetector(self.queue.clock)
-
-    def begin_term(self) -> None:
-        """Forget who held what: as a leader, we begin from what the workers tell."""
-        self.queue.core = self._new_queue()
+        self.stalls = StallDetector(self.routing.queue.clock)
+        self.claims = Claims(
+            self.routing.queue,
+            observe=self.routing.observer.observe,
+            is_behind=self._is_behind,
+            lease_seconds=settings.ack_wait_seconds,
+        )
 
     async def check_synced(self) -> None:
         """Return where every controller that can be served is. Raises Unavailable with what is still missing."""
         if problem := self.supervisor.problem():
             raise Unavailable(problem)
 
-    def _new_queue(self) -> Queue:
-        settings = self._settings
-        limits = Limits(
-            lease_seconds=settings.ack_wait_seconds,
-            gate_seconds=settings.read_your_writes_seconds,
-            jobs_of_one_controller=settings.controller_jobs,
-        )
-        # An epoch that no earlier term, of whomever, had.
-        queue = Queue(shard=settings.share.name, epoch=f"{time.time_ns():x}", seen=self._has_seen, limits=limits)
-        queue.is_silent = self._is_silent
-        return queue
-
     def _is_behind(self, key: JobKey) -> bool:
-        return self.stalls.is_behind() or any(self.watches.is_behind(resource) for resource in self.router.resources_of(key))
+        """Whether the caches may be older than our own last writes to a unit's objects."""
+        return self.stalls.is_behind() or self.routing.observer.is_behind(key, now=asyncio.get_running_loop().time())
 
-    def _is_silent(self, write: Write) -> bool:
-        return not self.watches.has_spoken(write.resource, within_seconds=self._settings.read_your_writes_seconds)
 
-    def _take(self, change: Change) -> None:
-        self.supervisor.take(change)
-        self.queue.progress(change.resource.id, *change.key)
+def _limits(settings: WatcherSettings) -> Limits:
+    return Limits(
+        lease_seconds=settings.ack_wait_seconds,
+        gate_seconds=settings.read_your_writes_seconds,
+        jobs_of_one_controller=settings.controller_jobs,
+    )
 
-    def _take_served(self) -> None:
-        self.supervisor.take_served()
 
-    def _ring(self) -> None:
-        self.supervisor.ring()
-
-    def _has_seen(self, write: Write) -> bool:
-        return self.router.has_seen(write)
+def _watch_settings(settings: WatcherSettings) -> WatchSettings:
+    return WatchSettings(inactivity_seconds=settings.watch_inactivity_seconds, field_manager=settings.field_manager)
 
 
 class LeaderTerm:
@@ -116,21 +102,22 @@ class LeaderTerm:
         self._link = link
         self._settings = settings
         self._leads = leads
-        self._handover = OwnershipHandover(link, watcher.queue, patience_seconds=settings.ack_wait_seconds)
-        watcher.router.on_start, watcher.router.on_stop = self._handover.started, self._handover.stopped
+        self._handover = OwnershipHandover(
+            link, watcher.routing.ownership, watcher.routing.queue, patience_seconds=settings.ack_wait_seconds
+        )
         self._is_open = False
 
     async def run(self) -> None:
         """Lead until cancelled."""
         watcher = self._watcher
-        watcher.begin_term()
+        watcher.routing.queue.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, source=watcher.supervisor.health, clock=watcher.queue.clock, leads=self._leads)
+        health = HealthWriter(self._kube, source=watcher.controllers.health, clock=watcher.routing.queue.clock, leads=self._leads)
         try:
             async with dispatcher.open() as heard_since, asyncio.TaskGroup() as tasks:
-                if self._settings.leader_election and watcher.queue.core.window.workers:
+                if self._settings.leader_election and watcher.routing.queue.workers:
                     watcher.stalls.assume_stalled(until=heard_since)  # nobody heard what workers wrote while nobody led
-                watcher.supervisor.begin_term(leads=self._leads)
+                watcher.controllers.begin_term()
                 self._is_open = True
                 tasks.create_task(dispatcher.run(), name="dispatch")
                 tasks.create_task(self._handover.run(leads=self._leads), name="handover")
@@ -138,30 +125,26 @@ class LeaderTerm:
                 tasks.create_task(self._releaser().run(), name="release")
         finally:
             self._is_open = False
-            watcher.supervisor.end_term()
+            watcher.controllers.end_term()
 
     async def check_open(self) -> None:
         """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
         if self._leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
 
-    def _while_leading(self, listed: Callable[[], Iterable[Item]]) -> Callable[[], Iterable[Item]]:
-        """What is `listed`, and nothing once another watcher may lead: a process that was asleep learns of that before its term is cancelled."""
-        return lambda: listed() if self._leads() else ()
-
     def _releaser(self) -> FinalizerReleaser:
         watcher = self._watcher
         return FinalizerReleaser(
             self._kube,
-            controllers=self._while_leading(watcher.supervisor.installed),
-            served=lambda: watcher.served.resources,
-            record_event=watcher.supervisor.record_event,
+            controllers=lambda: watcher.controllers if self._leads() else (),
+            served=watcher.served,
+            events=watcher.events,
             intervals=ReleaseIntervals(lease_seconds=self._settings.ack_wait_seconds),
         )
 
     def _dispatcher(self) -> Dispatcher:
         watcher = self._watcher
-        return Dispatcher(self._link, queue=watcher.queue, claims=watcher.claims, routing=watcher.router, leads=self._leads)
+        return Dispatcher(self._link, queue=watcher.routing.queue, claims=watcher.claims, routing=watcher.routing.router, leads=self._leads)
 
 
 @asynccontextmanager
@@ -174,7 +157,7 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         EventRecorder.running(kube) as events,
         _leadership(service, kube, link, settings=settings) as leadership,
     ):
-        watcher = Watcher(settings, kube, events)
+        watcher = Watcher(settings, kube, LeaderRecorder(events, leads=leadership.leads))
         term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads)
 
         async def check_cluster() -> None:
@@ -185,15 +168,18 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         service.probes.ready("nats", link.check)
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
-        count_queue(watcher.queue)
-        count_cache(watcher.watches)
+        count_queue(watcher.routing.queue)
+        count_cache(watcher.routing.caches)
         spare_the_cache()
         service.run("memory", collect_now_and_then)
         service.run("stall detector", watcher.stalls.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
             views = Views(
-                queue=watcher.queue, watches=watcher.watches, subscriptions=watcher.router.subscriptions, health=watcher.supervisor.health
+                queue=watcher.routing.queue,
+                caches=watcher.routing.caches,
+                subscriptions=watcher.routing.subscriptions,
+                health=watcher.controllers.health,
             )
             service.run("views", partial(views.serve, settings.debug_port))
         service.run("lead", partial(leadership.run, term.run))

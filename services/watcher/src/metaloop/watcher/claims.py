@@ -40,11 +40,8 @@ class Claims:
         if self._is_behind(request.key):
             _put_off_total.inc()
             return Busy(retry_seconds=_BEHIND_RETRY_SECONDS)
-        now = self._queue.clock()
         observed = self._observe(request.key)
-        reply = self._queue.core.claim(request.key, worker=request.worker, now=now)
-        self._queue.core.window.tell(request.worker, request.free_slots, now=now)
-        self._queue.ring()
+        reply = self._queue.claim(request.key, worker=request.worker, slots=request.free_slots)
         match reply:
             case Lease():
                 return self._grant(reply, observed)
@@ -55,6 +52,6 @@ class Claims:
 
     def _grant(self, lease: Lease, observed: CachedObservation | Gone) -> CachedClaimReply:
         if isinstance(observed, Gone):
-            self._queue.core.dismiss(lease)
+            self._queue.dismiss(lease)
             return Gone(reason=observed.reason, lease=lease.id)
         return CachedGrant(lease=lease.id, lease_seconds=self._lease_seconds, observation=observed)

@@ -25,8 +25,6 @@ log = get_logger()
 
 _HELD_WAIT_SECONDS = 0.3
 _MEND_PAUSE_SECONDS = 0.5
-_WORKER_SILENCE_SECONDS = 10.0
-"""A worker that said nothing for so long has no free slots."""
 
 
 class Routing(Protocol):
@@ -53,7 +51,6 @@ class Dispatcher:
         self._claims = claims
         self._routing = routing
         self._leads = leads
-        self._bell = asyncio.Event()
         self._stream_is_doubtful = asyncio.Event()
         self._was_away = False
         """Whether the connection was lost since the stream was last looked after."""
@@ -66,7 +63,6 @@ class Dispatcher:
 
         Yields the time since when they are heard.
         """
-        self._queue.ring = self._bell.set
         with self._link.on_reconnect(self._doubt_deliveries):
             await self._link.ensure_stream()
             async with self._link.serving(self, leads=self._leads):
@@ -83,20 +79,19 @@ class Dispatcher:
 
     async def _feed(self) -> None:
         while True:
-            self._bell.clear()
+            self._queue.wakeup.clear()
             await self._feed_window()
-            self._set_alarm(self._queue.core.next_wakeup())
-            await self._bell.wait()
+            self._set_alarm(self._queue.next_wakeup())
+            await self._queue.wakeup.wait()
 
     async def _feed_window(self) -> None:
         self._check_leadership()
-        queue, clock = self._queue.core, self._queue.clock
-        queue.advance(clock())
-        while (job := queue.take(clock())) is not None:
+        self._queue.advance()
+        while (job := self._queue.take()) is not None:
             await self._link.offer(job)
 
     def _set_alarm(self, due: float | None) -> None:
-        """Have the bell rung at `due`, or earlier: an alarm that is set for an earlier time stays."""
+        """Wake up at `due`, or earlier: an alarm that is set for an earlier time stays."""
         if due is None or due >= self._alarm_due:
             return
         if self._alarm is not None:
@@ -106,7 +101,7 @@ class Dispatcher:
 
     def _ring_alarm(self) -> None:
         self._alarm, self._alarm_due = None, math.inf
-        self._bell.set()
+        self._queue.wakeup.set()
 
     def _doubt_deliveries(self) -> None:
         """The connection is back.
@@ -125,8 +120,7 @@ class Dispatcher:
             await self._link.ensure_stream()
             if self._was_away:
                 await self._clear_stream()
-            self._queue.core.offer_all_again()
-            self._bell.set()
+            self._queue.offer_all_again()
             await asyncio.sleep(_MEND_PAUSE_SECONDS)  # a stream that refuses for a reason of its own stays doubtful
 
     async def _clear_stream(self) -> None:
@@ -144,15 +138,13 @@ class Dispatcher:
 
     def take_outcome(self, key: JobKey, outcome: OfferOutcome) -> None:
         """An offered job is queued, was refused, or has to be offered again."""
-        now = self._queue.clock()
         match outcome:
             case OfferOutcome.QUEUED:
-                self._queue.core.stored(key, now=now)
+                self._queue.stored(key)
             case OfferOutcome.ALREADY_QUEUED:
-                self._queue.core.refused(key, now=now)
-                self._bell.set()  # it no longer counts in the window
+                self._queue.refused(key)
             case OfferOutcome.UNKNOWN:
-                self._queue.core.unknown(key, now=now)
+                self._queue.unknown(key)
                 self._stream_is_doubtful.set()
             case _:
                 assert_never(outcome)
@@ -168,32 +160,26 @@ class Dispatcher:
         Raises LeaseLost where the worker doesn't hold it (its next renewal says so), and NotLeading.
         """
         self._check_leadership()
-        if not self._queue.core.holds(request.lease, request.key):
+        if not self._queue.holds(request.lease, request.key):
             raise LeaseLost(f"{request.lease} does not hold {request.key}")
         return self._routing.subscribe(request)
 
     def take_renewal(self, renewal: Renewal) -> Lost:
         """The leases of a worker that are lost; the others are renewed. Raises NotLeading."""
         self._check_leadership()
-        queue, now = self._queue.core, self._queue.clock()
-        queue.window.tell(renewal.worker, renewal.free_slots, now=now)
-        queue.window.forget_silent(since=now - _WORKER_SILENCE_SECONDS)
-        lost = [held.lease for held in renewal.leases if not queue.renew(held.lease, held.key, worker=renewal.worker, now=now)]
+        lost = self._queue.renew(renewal)
         if lost:
             log.info("dispatch.leases_lost", **{fields.WORKER: renewal.worker, fields.COUNT: len(lost)})
-        self._bell.set()
         return lost
 
     def take_report(self, report: SyncReport) -> None:
         """A sync ended."""
-        self._queue.core.report(report, now=self._queue.clock())
+        self._queue.report(report)
         self._routing.record_report(report)
-        self._bell.set()
 
     def take_receipt(self, lease: str) -> None:
         """A job is out of the stream."""
-        self._queue.core.receipt(lease, now=self._queue.clock())
-        self._bell.set()
+        self._queue.receipt(lease)
 
     def _check_leadership(self) -> None:
         """Raise NotLeading where another watcher may lead by now: a process that was asleep wakes up in its term.

@@ -4,7 +4,7 @@ All state is in the cluster (the annotation, and a finalizer on the controller i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -17,22 +17,15 @@ from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
+from metaloop.watcher.controller_events import ControllerEvents
+from metaloop.watcher.controllers import InstalledController
 from metaloop.watcher.core.release_step import ReleaseStep, release_step_of, with_release_finalizer, without_release_finalizer
-from metaloop.watcher.core.watchset import parent_resources
+from metaloop.watcher.served import Served
 
 log = get_logger()
 
 _CONCURRENT_RELEASES: Final = 8
 """From how many parents of a controller the finalizer is removed at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledController:
-    """A controller as it is installed, and its parsed spec or why there is none."""
-
-    resource: ResourceInfo
-    raw: JsonObject
-    wanted: Controller | InvalidSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +40,7 @@ class ReleaseIntervals:
 
 
 InstalledControllers: TypeAlias = Callable[[], Iterable[InstalledController]]
-RecordEvent: TypeAlias = Callable[[JsonObject, str, str], None]
-"""Records a Normal Event on a controller, with a reason and a message."""
+"""The controllers whose steps may be carried out now."""
 
 
 class FinalizerReleaser:
@@ -59,14 +51,14 @@ class FinalizerReleaser:
         kube: KubeClient,
         *,
         controllers: InstalledControllers,
-        served: Callable[[], Mapping[ResourceId, ResourceInfo]],
-        record_event: RecordEvent,
+        served: Served,
+        events: ControllerEvents,
         intervals: ReleaseIntervals,
     ) -> None:
         self._kube = kube
         self._controllers = controllers
         self._served = served
-        self._record_event = record_event
+        self._events = events
         self._intervals = intervals
         self._since: dict[tuple[str, ReleaseStep], float] = {}
         """Since when each controller, by its UID, has been at its step."""
@@ -124,18 +116,19 @@ class FinalizerReleaser:
             log.warning("release.unreadable", **{fields.CONTROLLER: unstructured.describe(installed.raw), fields.ERROR: str(wanted)})
             return
         released = 0
-        while found := sum([await self._release_objects(self._served()[each], wanted.finalizer) for each in self._parents_of(wanted)]):
+        while found := sum(
+            [await self._release_objects(self._served.resources[each], wanted.finalizer) for each in self._parents_of(wanted)]
+        ):
             released += found
         if released:
             # Recorded before the controller goes: if letting it go fails, the next try finds no parents to count.
-            self._record_event(
-                installed.raw, "FinalizersReleased", f"Took the finalizer {wanted.finalizer} off {released} parents, as its annotation asks"
-            )
+            message = f"Took the finalizer {wanted.finalizer} off {released} parents, as its annotation asks"
+            self._events.finalizers_released(installed.raw, message)
         await self._set_finalizers(installed, without_release_finalizer(installed.raw))
 
     def _parents_of(self, controller: Controller) -> list[ResourceId]:
         """Its parent resources, as far as they are served: others have no objects."""
-        return [each for each in parent_resources(controller) if each in self._served()]
+        return [rule.resource for rule in controller.parents if rule.resource in self._served.resources]
 
     async def _release_objects(self, info: ResourceInfo, finalizer: str) -> int:
         """How many objects held the finalizer. None is left once this returns 0."""

@@ -16,7 +16,8 @@ from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.watcher.core.catchup import CATCH_UP_SECONDS
+from metaloop.watcher.core.catch_up import CATCH_UP_SECONDS
+from metaloop.watcher.ownership import Ownership
 from metaloop.watcher.workqueue import WorkQueue
 
 log = get_logger()
@@ -26,32 +27,15 @@ _LOOK_AGAIN_SECONDS = 0.05
 
 
 class OwnershipHandover:
-    """Which of the controllers that run here this watcher owns, and so may serve."""
+    """Takes over the controllers that run here, and gives them up."""
 
-    def __init__(self, link: WatcherLink, queue: WorkQueue, *, patience_seconds: float) -> None:
+    def __init__(self, link: WatcherLink, ownership: Ownership, queue: WorkQueue, *, patience_seconds: float) -> None:
         self._link = link
+        self._ownership = ownership
         self._queue = queue
         self._patience_seconds = patience_seconds
-        self._arrived_at: dict[ControllerId, float] = {}
-        """The controllers that run here, on a standby too, and when each came."""
-        self._owned: set[ControllerId] = set()
-        """The controllers that we answer for. The queue hands out keys of no others."""
-        self._tended: dict[ControllerId, asyncio.Event] = {}
-        """The controllers that have a task; the event tells it that its controller was stopped."""
-        self._bell = asyncio.Event()
-
-    def started(self, controller: ControllerId) -> None:
-        """A controller runs here from now on, or runs with another spec."""
-        self._arrived_at.setdefault(controller, self._queue.clock())
-        if controller not in self._owned:
-            self._queue.core.shut(controller)
-        self._bell.set()
-
-    def stopped(self, controller: ControllerId) -> None:
-        """A controller runs here no more; syncs of it may still be in hand."""
-        self._arrived_at.pop(controller, None)
-        if controller in self._tended:
-            self._tended[controller].set()
+        self._tended: set[ControllerId] = set()
+        """The controllers that have a task."""
 
     async def run(self, *, leads: Leads) -> None:
         """Own each controller that runs here from when it is free until it is over. Runs until cancelled.
@@ -60,29 +44,27 @@ class OwnershipHandover:
         """
         async with asyncio.TaskGroup() as tasks:
             while True:
-                self._bell.clear()
-                for controller in self._arrived_at.keys() - self._tended.keys():
-                    self._tended[controller] = asyncio.Event()
+                self._ownership.changed.clear()
+                for controller in self._ownership.running - self._tended:
+                    self._tended.add(controller)
                     tasks.create_task(self._tend(controller, leads), name=f"handover of {controller}")
-                await self._bell.wait()
+                await self._ownership.changed.wait()
 
     async def _tend(self, controller: ControllerId, leads: Leads) -> None:
         try:
             if await self._is_free(controller):
                 async with self._link.owning(controller, leads=leads):
-                    self._owned.add(controller)
-                    self._queue.core.admit(controller)
-                    self._queue.ring()
-                    await self._is_over(controller)
+                    self._ownership.own(controller)
+                    await self._until_over(controller)
         finally:
-            self._owned.discard(controller)
-            del self._tended[controller]
-            self._bell.set()
+            self._ownership.give_up(controller)
+            self._tended.discard(controller)
+            self._ownership.changed.set()
 
     async def _is_free(self, controller: ControllerId) -> bool:
         """Whether the controller still runs here, once no other watcher serves it."""
-        heard_at, was_served = self._arrived_at[controller], False
-        while controller in self._arrived_at:
+        heard_at, was_served = self._ownership.arrived_at(controller), False
+        while controller in self._ownership.running:
             try:
                 if not await self._link.is_owned(controller):
                     break
@@ -98,14 +80,12 @@ class OwnershipHandover:
         if was_served:
             # The former owner was told the versions of its last writes; we were not.
             await asyncio.sleep(CATCH_UP_SECONDS)
-        return controller in self._arrived_at
+        return controller in self._ownership.running
 
-    async def _is_over(self, controller: ControllerId) -> None:
-        """Return once the controller runs here no more and no sync of it is in hand; then it isn't ours any more."""
-        stopped = self._tended[controller]
-        while controller in self._arrived_at:
-            stopped.clear()
-            await stopped.wait()
-            while controller not in self._arrived_at and self._queue.core.is_in_hand(controller):  # noqa: ASYNC110 - no lease tells us of its end
+    async def _until_over(self, controller: ControllerId) -> None:
+        """Return once the controller no longer runs here and no worker holds any of its keys. From then on it is given up."""
+        while controller in self._ownership.running:
+            await self._ownership.until_stopped(controller)
+            while controller not in self._ownership.running and self._queue.is_leased(controller):  # noqa: ASYNC110 - no lease tells of its end
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-        self._owned.discard(controller)
+        self._ownership.give_up(controller)

@@ -147,10 +147,15 @@ class Candidate:
         """
         while self.leads():
             await asyncio.sleep(min(self._election.retry_seconds, self._election.seconds_left(boot_time())))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._election.seconds_left(boot_time())):
-                    if not await self._renew() or (self._election.record.wanted_by and self._is_cut_off()):
-                        return
+            if not await self._is_kept():
+                return
+
+    async def _is_kept(self) -> bool:
+        """Whether to go on leading: the Lease was renewed, or may be ours, and no candidate that reaches its workers asked for it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._election.seconds_left(boot_time())):
+                return await self._renew() and not (self._election.record.wanted_by and self._is_cut_off())
+        return True
 
     async def _renew(self) -> bool:
         """Whether the Lease may still be ours."""

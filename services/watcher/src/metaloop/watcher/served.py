@@ -1,71 +1,70 @@
-"""What the API server serves, as far as we know: discovery, asked now and then, and what is watched and so ahead of it.
+"""What the API server serves, as far as is known: by discovery, asked now and then, and by two watches that are ahead of it.
 
 CRD         says itself what is served for it
-APIService  says which version another API server serves: what that is, the version is asked itself, whatever discovery lists of it
+APIService  says which version another API server serves; that version is then asked itself, whatever discovery lists of it
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Final
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.apiservice import version_passed_on
+from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.crd import resources_of
-from metaloop.watcher.core.event import Change
 from metaloop.watcher.core.record import ObjectKey
 
 log = get_logger()
 
+CRDS: Final = ResourceInfo(
+    api_version="apiextensions.k8s.io/v1",
+    resource="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+    has_status=True,
+)
+API_SERVICES: Final = ResourceId("apiregistration.k8s.io/v1", "apiservices")
+"""Not served everywhere: not every API server passes requests on to others."""
+
 _PAUSE_SECONDS = 0.1
-"""CRDs come in bursts, and discovery tells of what became of them a moment later."""
+"""CRDs arrive in bursts, and discovery lists what became of them a moment later."""
 _RETRY_SECONDS = 1.0
 
 
 class Served:
-    """The resources of the API server."""
+    """The resources of the API server. As an observer, it takes the changes of CRDs and APIServices."""
 
-    def __init__(self, discovery: Discovery, *, interval_seconds: float, on_change: Callable[[], None]) -> None:
+    def __init__(self, discovery: Discovery, *, interval_seconds: float, changed: asyncio.Event) -> None:
         self._discovery = discovery
         self._interval_seconds = interval_seconds
-        self._on_change = on_change
-        """Called whenever `resources` may have changed, or what was away is back."""
+        self._changed = changed
+        self.version = 0
+        """Counts how often `resources` may have changed, or a server that was away came back. `changed` is set each time."""
         self._of_crds: dict[ObjectKey, tuple[ResourceInfo, ...]] = {}
-        """What each CRD has the API server serve. They are ahead of discovery, so they prevail."""
+        """What each CRD has the API server serve. CRDs are ahead of discovery, so they prevail."""
         self._passed_on: dict[ObjectKey, str] = {}
-        """The version that each APIService has another API server answer for, where that is there."""
+        """The version for which each APIService passes requests on, where that server is available."""
         self._resources: Mapping[ResourceId, ResourceInfo] = {}
         self._may_differ = asyncio.Event()
 
     @property
     def resources(self) -> Mapping[ResourceId, ResourceInfo]:
-        """Everything that is served; nothing before discovery worked for the first time."""
+        """Everything that is served; empty before discovery succeeded for the first time."""
         return self._resources
 
-    def take_crd(self, crd: Change) -> None:
-        """A CRD came, changed or went."""
-        if crd.new is None:
-            self._of_crds.pop(crd.key, None)
+    def take(self, change: Change) -> None:
+        """A CRD or an APIService changed."""
+        if change.resource.id == API_SERVICES:
+            self._take_api_service(change)
         else:
-            self._of_crds[crd.key] = resources_of(crd.new.parse())
-        self._may_differ.set()
-        self._combine()
-
-    def take_api_service(self, api_service: Change) -> None:
-        """An APIService came, changed or went, or the API server behind it did."""
-        before = self._passed_on.pop(api_service.key, "")
-        now = version_passed_on(api_service.new.parse()) if api_service.new is not None else ""
-        if now:
-            self._passed_on[api_service.key] = now
-        if now != before:
-            self._may_differ.set()
-        if now and not before:
-            self._on_change()
+            self._take_crd(change)
 
     async def run(self) -> None:
-        """Ask discovery for ever: at once when a CRD or an APIService changes, and now and then for what is served without one."""
+        """Ask discovery until cancelled: at once when a CRD or an APIService changes, and now and then for what is served without one."""
         while True:
             self._may_differ.clear()
             pause_seconds = self._interval_seconds
@@ -76,6 +75,24 @@ class Served:
                 pause_seconds = min(pause_seconds, _RETRY_SECONDS)
             self._combine()
             await self._until_it_may_differ(pause_seconds)
+
+    def _take_crd(self, crd: Change) -> None:
+        if crd.new is None:
+            self._of_crds.pop(crd.key, None)
+        else:
+            self._of_crds[crd.key] = resources_of(crd.new.parse())
+        self._may_differ.set()
+        self._combine()
+
+    def _take_api_service(self, api_service: Change) -> None:
+        before = self._passed_on.pop(api_service.key, "")
+        now = version_passed_on(api_service.new.parse()) if api_service.new is not None else ""
+        if now:
+            self._passed_on[api_service.key] = now
+        if now != before:
+            self._may_differ.set()
+        if now and not before:
+            self._report_change()
 
     async def _until_it_may_differ(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -91,4 +108,8 @@ class Served:
         resources = {**discovered, **of_crds}
         if resources != self._resources:
             self._resources = resources
-            self._on_change()
+            self._report_change()
+
+    def _report_change(self) -> None:
+        self.version += 1
+        self._changed.set()

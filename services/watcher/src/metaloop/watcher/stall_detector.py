@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from metaloop.common.telemetry import fields, get_logger
-from metaloop.watcher.core.catchup import CatchUp
+from metaloop.watcher.core.catch_up import CatchUp
 
 log = get_logger()
 

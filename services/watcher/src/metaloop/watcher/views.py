@@ -15,11 +15,11 @@ from metaloop.common.objects import unstructured
 from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Entry, Lease
 from metaloop.watcher.core.health import ControllerHealth
+from metaloop.watcher.core.subscriptions import ParentSubscriptions, RelatedSubscriptions
 from metaloop.watcher.health_writer import HealthSource
-from metaloop.watcher.subscriptions import ParentSubscriptions, RelatedSubscriptions
-from metaloop.watcher.watches import Watches
 from metaloop.watcher.workqueue import WorkQueue
 
 log = get_logger()
@@ -32,33 +32,34 @@ class Views:
     """What can be looked at, each as JSON."""
 
     queue: WorkQueue
-    watches: Watches
+    caches: Caches
     subscriptions: RelatedSubscriptions
     health: HealthSource
 
     def show_queue(self) -> list[JsonValue]:
         """Every key that isn't blank: where it is, since when and why; what marked it again while a worker has it; and what it is timed for."""
         now = self.queue.clock()
-        return [shown_entry(entry, now) for entry in self.queue.core.entries()]
+        return [shown_entry(entry, now) for entry in self.queue.entries()]
 
     def show_leases(self) -> list[JsonValue]:
         """Who holds what, and for how long unless it is renewed."""
         now = self.queue.clock()
-        return [_lease(entry, entry.lease, now) for entry in self.queue.core.entries() if entry.lease is not None]
+        return [_lease(entry, entry.lease, now) for entry in self.queue.entries() if entry.lease is not None]
 
     def show_cache(self) -> list[JsonValue]:
         """Each watched resource: what is cached of it, and how old that is at worst."""
+        now = asyncio.get_running_loop().time()
         return [
             {
-                "resource": str(resource),
+                "resource": str(cache.watch.id),
                 "objects": len(cache.objects),
                 "bytes": sum(len(record.raw) for record in cache.objects.values()),
                 "synced": cache.is_synced,
                 "resourceVersion": str(cache.version),
-                "silentSeconds": round(self.watches.silent_seconds(resource), 3),
-                "problem": self.watches.problem(resource),
+                "silentSeconds": round(now - cache.status.heard_at, 3),
+                "problem": cache.status.problem,
             }
-            for resource, cache in self.watches.caches.items()
+            for cache in self.caches
         ]
 
     def show_subscriptions(self) -> list[JsonValue]:
@@ -146,21 +147,17 @@ def _health(health: ControllerHealth) -> JsonObject:
 
 def count_queue(queue: WorkQueue) -> None:
     """Have Prometheus see what the queue holds and what it counted."""
-    metrics.observed("metaloop_queue_waiting", "Parents that wait for their turn.", lambda: queue.core.waiting)
-    metrics.observed(
-        "metaloop_queue_gated", "Parents that wait until the cache has seen their last sync's writes.", lambda: queue.core.gated
-    )
-    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker took yet.", lambda: queue.core.unclaimed)
-    metrics.observed("metaloop_queue_leased", "Parents that a worker holds.", lambda: queue.core.leased)
-    for name in queue.core.counts.__slots__:
+    metrics.observed("metaloop_queue_waiting", "Parents that wait for their turn.", lambda: queue.waiting)
+    metrics.observed("metaloop_queue_gated", "Parents that wait until the cache has seen their last sync's writes.", lambda: queue.gated)
+    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker took yet.", lambda: queue.unclaimed)
+    metrics.observed("metaloop_queue_leased", "Parents that a worker holds.", lambda: queue.leased)
+    for name in queue.counts.__slots__:
         metrics.observed(
-            f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(queue.core.counts, name)
+            f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(queue.counts, name)
         )
 
 
-def count_cache(watches: Watches) -> None:
+def count_cache(caches: Caches) -> None:
     """Have Prometheus see what is cached."""
-    metrics.observed(
-        "metaloop_cache_objects", "Objects in the cache.", lambda: sum(len(cache.objects) for cache in watches.caches.values())
-    )
-    metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(watches.caches))
+    metrics.observed("metaloop_cache_objects", "Objects in the cache.", lambda: sum(len(cache.objects) for cache in caches))
+    metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(caches))

@@ -1,6 +1,7 @@
 """Finds the controller and the parent that somebody named."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 from metaloop.common.api.kinds import KINDS, parse_controller
@@ -14,6 +15,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.devkit.errors import NothingToPlan
 from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.record import record_of
 from metaloop.watcher.core.watchset import instance_of
 
 
@@ -133,8 +135,9 @@ def _why_nothing(named: Named, judged: Iterable[tuple[JsonObject, Instance | str
 
 
 async def _subjects(kube: KubeClient, raw: JsonObject, instance: Instance, named: Named) -> list[Subject]:
-    targets = [target.resource for target in instance.targets if not named.kind or _is_called(target.resource, named.kind)]
-    found = [(info, await _found(kube, info, named.namespace, named.name)) for info in targets]
+    resources = [parents.watch.resource for parents in instance.parents]
+    called = [info for info in resources if not named.kind or _is_called(info, named.kind)]
+    found = [(info, await _found(kube, info, named.namespace, named.name)) for info in called]
     return [Subject(controller=raw, instance=instance, info=info, parent=parent) for info, parent in found if parent is not None]
 
 
@@ -153,10 +156,5 @@ def _is_called(info: ResourceInfo, word: str) -> bool:
 
 
 def _is_served(subject: Subject) -> bool:
-    parent = subject.parent
-    rule = subject.instance.target(subject.info.id)
-    if rule is None:
-        return False
-    labels, annotations = unstructured.labels(parent), unstructured.annotations(parent)
-    selected = rule.labels.matches(labels) and rule.annotations.matches(annotations)
-    return selected or rule.finalizer in unstructured.finalizers(parent)
+    parents = subject.instance.parents_of(subject.info.id)
+    return parents is not None and parents.serves(record_of(deepcopy(subject.parent)))

@@ -1,6 +1,6 @@
 """What the watcher would see of one parent: its caches, filled by lists instead of watches."""
 
-import time
+from asyncio import Event
 from collections.abc import Iterable, Mapping
 
 from metaloop.common.api import PAUSED_ANNOTATION
@@ -15,13 +15,13 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.observation import CachedGrant, Gone, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes
 from metaloop.common.related_query import InNamespace, InNamespacesWith
 from metaloop.devkit.errors import NothingToPlan
-from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.observer import Observer
 from metaloop.watcher.core.record import record_of
-from metaloop.watcher.core.workqueue import Queue
-from metaloop.watcher.route import Router
-from metaloop.watcher.subscriptions import NAMESPACES, RelatedSubscriptions
-from metaloop.watcher.workqueue import WorkQueue
+from metaloop.watcher.core.running import RunningControllers
+from metaloop.watcher.core.subscriptions import NAMESPACES, RelatedSubscriptions
+from metaloop.watcher.core.watch import Watch
 
 _PAGE = "500"
 _FOR_EVER_SECONDS = 3600.0
@@ -34,24 +34,29 @@ class World:
         self._kube = kube
         self._served = served
         self._field_manager = field_manager
-        self._caches: dict[ResourceId, ResourceCache] = {}
-        self._subscriptions = RelatedSubscriptions(self._caches, served=lambda: served)
-        queue = WorkQueue(Queue(shard="plan", epoch="plan", seen=lambda _: True), clock=time.monotonic)
-        self._router = Router(queue=queue, caches=self._caches, subscriptions=self._subscriptions)
+        self._caches = Caches()
+        self._running = RunningControllers(self._caches)
+        self._subscriptions = RelatedSubscriptions(self._caches, served=self, needs_changed=Event())
+        self._observer = Observer(self._running, self._caches, subscriptions=self._subscriptions)
+
+    @property
+    def resources(self) -> Mapping[ResourceId, ResourceInfo]:
+        """What the API server serves."""
+        return self._served
 
     async def observed(self, instance: Instance, controller: JsonObject, info: ResourceInfo, parent: JsonObject) -> Granted:
         """A claim on the parent, as a worker would be granted it when nothing is paused. Raises NothingToPlan where the controller doesn't serve it."""
         controller, parent = unpaused(controller), unpaused(parent)
         namespace = unstructured.namespace(parent)
-        for target in instance.targets:
-            self._fill(target.resource, [parent] if target.resource.id == info.id else [])
-        for resource in instance.owned:
-            if resource.id != info.id:
-                self._fill(resource, await self._listed(resource, namespace))
-        self._router.controllers[instance.controller.id] = dumps(controller)
-        self._router.start(instance, reason="plan")
+        for parents in instance.parents:
+            self._fill(parents.watch, [parent] if parents.watch.resource.id == info.id else [])
+        for group in instance.groups:
+            if group.watch.resource.id != info.id:
+                self._fill(group.watch, await self._listed(group.watch.resource, namespace))
+        self._running.show(instance.controller.id, dumps(controller))
+        self._running.start(instance)
         key = JobKey(instance.controller.id, info.id, namespace, unstructured.name(parent))
-        seen = self._router.observe(key)
+        seen = self._observer.observe(key)
         if isinstance(seen, Gone):
             raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {seen.reason}")
         granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=seen, lease="plan", lease_seconds=_FOR_EVER_SECONDS)))
@@ -67,17 +72,17 @@ class World:
             await self._look_at(query.resource, space)
             if isinstance(query.where, InNamespacesWith):
                 await self._look_at(NAMESPACES, "")
-        found = self._router.subscribe(request)
+        found = self._subscriptions.subscribe(request.key, request.fingerprint, request.queries)
         return related_from_wire(loads(found.to_bytes()))
 
     async def _look_at(self, resource: ResourceId, namespace: str) -> None:
         """Have what is queried in the cache, beside what is there already."""
         info = self._served.get(resource)
         if info is not None:
-            self._fill(info, await self._listed(info, namespace))
+            self._fill(Watch(info), await self._listed(info, namespace))
 
-    def _fill(self, info: ResourceInfo, objects: Iterable[JsonObject]) -> None:
-        cache = self._caches.setdefault(info.id, ResourceCache(info))
+    def _fill(self, watch: Watch, objects: Iterable[JsonObject]) -> None:
+        cache, info = self._caches.get(watch.id) or self._caches.open(watch, now=0.0), watch.resource
         cache.is_synced = True
         for obj in objects:
             obj.setdefault("apiVersion", info.api_version)

@@ -1,11 +1,11 @@
 """Read-your-writes: which keys wait until the cache has seen what their last sync wrote.
 
-Found from the object that an event concerns, so that the event of an object nobody waits for costs one look-up.
+Waiters are found by the object of an event, so an event that nobody waits for costs one look-up.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import Write
@@ -13,19 +13,29 @@ from metaloop.common.report import Write
 Waiter = TypeVar("Waiter", bound=Hashable)
 ObjectName: TypeAlias = tuple[ResourceId, str, str]
 """Resource, namespace, name."""
-Seen: TypeAlias = Callable[[Write], bool]
-"""Whether the cache is no older than a write."""
+
+
+class CacheProgress(Protocol):
+    """How far the cache has come."""
+
+    def has_seen(self, write: Write) -> bool:
+        """Whether the cache is no older than `write`."""
+        ...
+
+    def is_silent(self, resource: ResourceId, *, since: float) -> bool:
+        """Whether nothing was heard of a watched resource since then. Then an event that is awaited may still come."""
+        ...
 
 
 @dataclass(slots=True)
 class Gate(Generic[Waiter]):
-    """The writes that are awaited, by waiter and by object."""
+    """The awaited writes, by waiter and by object."""
 
-    seen: Seen
+    cache: CacheProgress
     _awaited: dict[Waiter, dict[ObjectName, Write]] = field(default_factory=dict[Waiter, dict[ObjectName, Write]])
-    """What each waiter still awaits, the last write to each object: never nothing."""
+    """What each waiter still awaits: the last write to each object. Never empty."""
     _waiters: dict[ObjectName, set[Waiter]] = field(default_factory=dict[ObjectName, set[Waiter]])
-    """The same by object: never an empty set."""
+    """The same by object. No set is empty."""
 
     def __len__(self) -> int:
         return len(self._awaited)
@@ -34,9 +44,9 @@ class Gate(Generic[Waiter]):
         return waiter in self._awaited
 
     def close(self, waiter: Waiter, writes: Iterable[Write]) -> bool:
-        """Whether `waiter` has to wait now, until the cache has seen `writes`; replaces what it waited for before."""
+        """Whether `waiter` has to wait until the cache has seen `writes`. They replace what it waited for before."""
         self.open(waiter)
-        unseen = {(write.resource, write.namespace, write.name): write for write in writes if not self.seen(write)}
+        unseen = {(write.resource, write.namespace, write.name): write for write in writes if not self.cache.has_seen(write)}
         if not unseen:
             return False
         self._awaited[waiter] = unseen
@@ -54,13 +64,13 @@ class Gate(Generic[Waiter]):
             self._strike(name, waiter)
 
     def progress(self, name: ObjectName) -> list[Waiter]:
-        """The waiters that need wait no longer, now that the cache has news of an object."""
+        """The waiters that no longer have to wait, after an event of an object."""
         return [waiter for waiter in tuple(self._waiters.get(name, ())) if self._is_last_awaited(name, waiter)]
 
     def _is_last_awaited(self, name: ObjectName, waiter: Waiter) -> bool:
-        """Whether the news is the last that `waiter` awaited; struck off its list where it is what it awaited."""
+        """Whether the event was the last that `waiter` awaited. It is awaited no longer if the cache has seen its write."""
         awaited = self._awaited[waiter]
-        if not self.seen(awaited[name]):
+        if not self.cache.has_seen(awaited[name]):
             return False
         del awaited[name]
         self._strike(name, waiter)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from metaloop.common.objects.selector import Selector
-from metaloop.watcher.core.adopters import Pair, equality_of
+from metaloop.watcher.core.labels import LabelPair, equality_of
 from metaloop.watcher.core.record import ObjectKey, Record
 
 Keys: TypeAlias = Mapping[ObjectKey, None]
@@ -18,9 +18,9 @@ class ObjectIndex:
     def __init__(self, records: Iterable[Record]) -> None:
         self._by_name: dict[str, dict[ObjectKey, None]] = {}
         self._by_namespace: dict[str, dict[ObjectKey, None]] = {}
-        self._by_label: dict[tuple[str, Pair], dict[ObjectKey, None]] = {}
+        self._by_label: dict[tuple[str, LabelPair], dict[ObjectKey, None]] = {}
         """By namespace and pair."""
-        self._by_label_anywhere: dict[Pair, dict[ObjectKey, None]] = {}
+        self._by_label_anywhere: dict[LabelPair, dict[ObjectKey, None]] = {}
         for record in records:
             self.add(record)
 

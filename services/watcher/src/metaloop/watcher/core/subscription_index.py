@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 from metaloop.common.job import JobKey
 from metaloop.common.objects.selector import Labels
 from metaloop.common.related_query import Anywhere, InNamespace, InNamespacesWith, RelatedQuery
-from metaloop.watcher.core.adopters import equality_of
+from metaloop.watcher.core.labels import equality_of
 from metaloop.watcher.core.record import ObjectKey
 
 WhereKey: TypeAlias = tuple[str, ...]

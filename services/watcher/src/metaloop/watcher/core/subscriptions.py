@@ -6,20 +6,41 @@ not served, or its watch has not synced, the answer covers the rest, and the par
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.selector import Labels, Selector
 from metaloop.common.observation import CachedGroup, CachedRelated
 from metaloop.common.related_query import InNamespace, InNamespacesWith, RelatedQuery
-from metaloop.watcher.cache import ResourceCache
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.cache import ResourceCache
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import ObjectKey, Record
 from metaloop.watcher.core.subscription_index import Subscription, SubscriptionIndex
+from metaloop.watcher.core.watch import WatchId
 
 NAMESPACES = ResourceId("v1", "namespaces")
+_NAMESPACES_WATCH = WatchId(NAMESPACES)
 _NO_LABELS: Labels = {}
+
+
+class ServedResources(Protocol):
+    """What the API server serves, as far as is known."""
+
+    @property
+    def resources(self) -> Mapping[ResourceId, ResourceInfo]:
+        """All resources, as they are now."""
+        ...
+
+
+class Signal(Protocol):
+    """Tells somebody to look again. An asyncio.Event is one."""
+
+    def set(self) -> None:
+        """Something changed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,34 +49,32 @@ class ParentSubscriptions:
 
     fingerprint: str
     subscriptions: tuple[Subscription, ...]
-
-    @property
-    def resources(self) -> tuple[ResourceId, ...]:
-        """The resources that have to be watched for them, each once, in the order of the queries."""
-        selected = dict.fromkeys(subscription.query.resource for subscription in self.subscriptions)
-        if any(isinstance(subscription.query.where, InNamespacesWith) for subscription in self.subscriptions):
-            selected[NAMESPACES] = None
-        return tuple(selected)
+    resources: tuple[ResourceId, ...]
+    """The resources that are queried, each once, in the order of the queries."""
+    watches: tuple[WatchId, ...]
+    """What has to be watched for them: the resources, and namespaces where a query selects them by labels."""
 
 
-def _nobody_listens() -> None:
-    """The listener where nobody starts watches."""
+def _parent_subscriptions(key: JobKey, fingerprint: str, queries: Sequence[RelatedQuery]) -> ParentSubscriptions:
+    resources = tuple(dict.fromkeys(query.resource for query in queries))
+    watched = dict.fromkeys((*resources, *(NAMESPACES for query in queries if isinstance(query.where, InNamespacesWith))))
+    return ParentSubscriptions(fingerprint, tuple(Subscription(key, query) for query in queries), resources, tuple(map(WatchId, watched)))
 
 
 class RelatedSubscriptions:
     """The subscriptions of all parents, over the caches."""
 
-    def __init__(self, caches: Mapping[ResourceId, ResourceCache], *, served: Callable[[], Mapping[ResourceId, ResourceInfo]]) -> None:
+    def __init__(self, caches: Caches, *, served: ServedResources, needs_changed: Signal) -> None:
         self._caches = caches
         self._served = served
+        self._needs_changed = needs_changed
+        """Set when other resources may have to be watched than before."""
         self._by_key: dict[JobKey, ParentSubscriptions] = {}
-        self._by_resource: dict[ResourceId, SubscriptionIndex] = {}
+        self._by_watch: dict[WatchId, SubscriptionIndex] = {}
         self._incomplete: dict[JobKey, None] = {}
         """The parents whose last answer lacked a resource."""
-        self._resource_counts: dict[ControllerId, Counter[ResourceId]] = {}
-        """How many parents of each controller need each resource."""
-        self.on_change: Callable[[], None] = _nobody_listens
-        """Called when other resources may be needed than before."""
+        self._needs: dict[ControllerId, Counter[WatchId]] = {}
+        """How many parents of each controller need each watch."""
 
     # -- what workers send -----------------------------------------------------------------------------------------------------------
 
@@ -64,9 +83,9 @@ class RelatedSubscriptions:
         former = self._by_key.get(key)
         if former is None or [subscription.query for subscription in former.subscriptions] != [*queries]:
             self.forget(key)
-            self._remember(key, ParentSubscriptions(fingerprint, tuple(Subscription(key, query) for query in queries)))
+            self._remember(key, _parent_subscriptions(key, fingerprint, queries))
         elif former.fingerprint != fingerprint:
-            self._by_key[key] = ParentSubscriptions(fingerprint, former.subscriptions)
+            self._by_key[key] = replace(former, fingerprint=fingerprint)
         return self._select(key, self._by_key[key])
 
     def forget(self, key: JobKey) -> None:
@@ -75,12 +94,13 @@ class RelatedSubscriptions:
         if former is None:
             return
         self._incomplete.pop(key, None)
-        self._count(key.controller, former.resources, -1)
+        self._count(key.controller, former.watches, -1)
         for subscription in former.subscriptions:
-            index = self._by_resource[subscription.query.resource]
+            watch = WatchId(subscription.query.resource)
+            index = self._by_watch[watch]
             index.remove(subscription)
             if not index:
-                del self._by_resource[subscription.query.resource]
+                del self._by_watch[watch]
 
     def forget_controller(self, controller: ControllerId, *, unless: Callable[[JobKey], bool] = lambda _: False) -> None:
         """End the subscriptions of a controller's parents, except of those for which `unless` is true."""
@@ -97,32 +117,31 @@ class RelatedSubscriptions:
     def concerned_by(self, change: Change) -> set[JobKey]:
         """The parents that are subscribed to an object as it was before a change, or as it is now."""
         concerned: set[JobKey] = set()
-        index = self._by_resource.get(change.resource.id)
+        index = self._by_watch.get(change.watch.id)
         if index is not None:
-            labels = self._labels_of(change.key[0])
-            for record in (change.old, change.new):
-                if record is not None:
-                    concerned.update(index.subscribers_of(record.key, record.labels, labels))
-        if change.resource.id == NAMESPACES and _labels(change.old) != _labels(change.new):
+            namespace_labels = self._labels_of(change.key[0])
+            for labels in _labels_seen(change):
+                concerned.update(index.subscribers_of(change.key, labels, namespace_labels))
+        if change.watch.id == _NAMESPACES_WATCH and _labels(change.old) != _labels(change.new):
             concerned.update(self._concerned_by_namespace(change))
         return concerned
 
     def subscribers_of(self, resource: ResourceId) -> list[JobKey]:
         """The parents for whom a resource has to be watched."""
-        return [key for key, subscribed in self._by_key.items() if resource in subscribed.resources]
+        return [key for key, subscribed in self._by_key.items() if WatchId(resource) in subscribed.watches]
 
     @property
     def resources(self) -> set[ResourceId]:
         """Every resource that has to be watched for some parent."""
-        return {resource for counts in self._resource_counts.values() for resource in counts}
+        return {watch.resource for needs in self._needs.values() for watch in needs}
 
     def resources_of(self, controller: ControllerId) -> Iterable[ResourceId]:
         """The resources that have to be watched for the parents of a controller."""
-        return self._resource_counts.get(controller, ())
+        return [watch.resource for watch in self._needs.get(controller, ())]
 
     def take_answerable(self) -> list[JobKey]:
         """The parents whose last answer was incomplete and would be complete now. Each is returned once."""
-        found = [key for key in self._incomplete if all(self._is_ready(resource) for resource in self._by_key[key].resources)]
+        found = [key for key in self._incomplete if all(map(self._is_ready, self._by_key[key].watches))]
         for key in found:
             del self._incomplete[key]
         return found
@@ -136,49 +155,45 @@ class RelatedSubscriptions:
     def _remember(self, key: JobKey, subscribed: ParentSubscriptions) -> None:
         self._by_key[key] = subscribed
         for subscription in subscribed.subscriptions:
-            self._by_resource.setdefault(subscription.query.resource, SubscriptionIndex()).add(subscription)
-        self._count(key.controller, subscribed.resources, 1)
+            self._by_watch.setdefault(WatchId(subscription.query.resource), SubscriptionIndex()).add(subscription)
+        self._count(key.controller, subscribed.watches, 1)
 
-    def _count(self, controller: ControllerId, resources: Iterable[ResourceId], step: int) -> None:
-        counts = self._resource_counts.setdefault(controller, Counter())
-        before = len(counts)
-        for resource in resources:
-            counts[resource] += step
-            if not counts[resource]:
-                del counts[resource]
-        if len(counts) != before:
-            self.on_change()
-        if not counts:
-            del self._resource_counts[controller]
+    def _count(self, controller: ControllerId, watches: Iterable[WatchId], step: int) -> None:
+        needs = self._needs.setdefault(controller, Counter())
+        before = len(needs)
+        for watch in watches:
+            needs[watch] += step
+            if not needs[watch]:
+                del needs[watch]
+        if len(needs) != before:
+            self._needs_changed.set()
+        if not needs:
+            del self._needs[controller]
 
     # -- selecting -------------------------------------------------------------------------------------------------------------------
 
     def _select(self, key: JobKey, subscribed: ParentSubscriptions) -> CachedRelated:
-        served = self._served()
-        missing = [resource for resource in subscribed.resources if not self._is_ready(resource)]
+        missing = [watch.resource for watch in subscribed.watches if not self._is_ready(watch)]
         if missing:
             self._incomplete[key] = None
-        else:
+        elif self._incomplete:
             self._incomplete.pop(key, None)
-        resources = dict.fromkeys(subscription.query.resource for subscription in subscribed.subscriptions)
+        served = self._served.resources
         return CachedRelated(
             fingerprint=subscribed.fingerprint,
-            groups=[self._group(resource, subscribed) for resource in resources if resource not in missing],
+            groups=[self._group(resource, subscribed) for resource in subscribed.resources if resource not in missing],
             waiting=[served[resource] for resource in missing if resource in served],
             unknown=[resource for resource in missing if resource not in served],
         )
 
-    def _is_ready(self, resource: ResourceId) -> bool:
-        cache = self._caches.get(resource)
-        return cache is not None and cache.is_synced and resource in self._served()
+    def _is_ready(self, watch: WatchId) -> bool:
+        return self._caches.is_synced(watch) and watch.resource in self._served.resources
 
     def _group(self, resource: ResourceId, subscribed: ParentSubscriptions) -> CachedGroup:
-        cache = self._caches[resource]
-        selected: dict[ObjectKey, Record] = {}
-        for subscription in subscribed.subscriptions:
-            if subscription.query.resource == resource:
-                selected.update((record.key, record) for record in self._selected(cache, subscription.query))
-        return CachedGroup(resource=cache.resource, objects=[selected[key].raw for key in sorted(selected)])
+        cache = self._caches[WatchId(resource)]
+        queries = [each.query for each in subscribed.subscriptions if each.query.resource == resource]
+        selected = {record.key: record for query in queries for record in self._selected(cache, query)}
+        return CachedGroup(resource=cache.watch.resource, objects=[selected[key].raw for key in sorted(selected)])
 
     def _selected(self, cache: ResourceCache, query: RelatedQuery) -> Iterator[Record]:
         for key in self._candidates(cache, query):
@@ -191,7 +206,7 @@ class RelatedSubscriptions:
     def _candidates(self, cache: ResourceCache, query: RelatedQuery) -> Iterable[ObjectKey]:
         """A superset of the keys that `query` selects, and not much larger."""
         match query.where:
-            case InNamespace(namespace) if cache.resource.namespaced:
+            case InNamespace(namespace) if cache.watch.resource.namespaced:
                 if query.names:
                     return [(namespace, name) for name in query.names]
                 return cache.index.in_namespace(namespace, query.labels)
@@ -204,20 +219,20 @@ class RelatedSubscriptions:
     # -- namespaces ------------------------------------------------------------------------------------------------------------------
 
     def _namespaces_with(self, selector: Selector) -> Iterator[str]:
-        cache = self._caches.get(NAMESPACES)
+        cache = self._caches.get(_NAMESPACES_WATCH)
         for key in cache.index.anywhere(selector) if cache is not None else ():
             if selector.matches(self._labels_of(key[1])):
                 yield key[1]
 
     def _labels_of(self, namespace: str) -> Labels:
-        cache = self._caches.get(NAMESPACES)
+        cache = self._caches.get(_NAMESPACES_WATCH)
         return _labels(cache.objects.get(("", namespace))) if namespace and cache is not None else _NO_LABELS
 
     def _concerned_by_namespace(self, change: Change) -> Iterator[JobKey]:
         """The parents whose queries begin or cease to reach a namespace by its labels, and select something in it."""
         namespace, before, now = change.key[1], _labels(change.old), _labels(change.new)
-        for resource, index in self._by_resource.items():
-            cache = self._caches.get(resource)
+        for watch, index in self._by_watch.items():
+            cache = self._caches.get(watch)
             for subscription in index.by_namespace_labels():
                 query = subscription.query
                 if query.reaches(namespace, before) != query.reaches(namespace, now) and _selects_any(cache, namespace, query):
@@ -233,3 +248,9 @@ def _selects_any(cache: ResourceCache | None, namespace: str, query: RelatedQuer
 
 def _labels(record: Record | None) -> Labels:
     return record.labels if record is not None else _NO_LABELS
+
+
+def _labels_seen(change: Change) -> list[Labels]:
+    """The labels that an object had before and has after a change, each once."""
+    seen = [record.labels for record in (change.old, change.new) if record is not None]
+    return seen[:1] if len(seen) > 1 and seen[0] is seen[1] else seen

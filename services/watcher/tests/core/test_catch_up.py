@@ -1,6 +1,6 @@
 """When what is known may be from before something that happened."""
 
-from metaloop.watcher.core.catchup import CATCH_UP_SECONDS, CatchUp
+from metaloop.watcher.core.catch_up import CATCH_UP_SECONDS, CatchUp
 
 
 def test_a_source_that_never_broke_is_not_behind():

@@ -112,7 +112,9 @@ class QueueAmongFailures(RuleBasedStateMachine):
         if not isinstance(reply, Lease):
             return None
         writes, deadline = self.awaited.pop(key, ((), 0.0))
-        assert self.hand.clock() >= deadline or all(each in self.hand.seen for each in writes), f"{key} was handed out with an old view"
+        assert self.hand.clock() >= deadline or all(each in self.hand.cache.seen for each in writes), (
+            f"{key} was handed out with an old view"
+        )
         self.marked_since_claim.discard(key)
         if is_reply_lost:
             return None

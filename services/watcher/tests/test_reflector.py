@@ -14,8 +14,9 @@ from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.testing.polling import eventually
+from metaloop.watcher.core.watch import Watch, WatchStatus
 from metaloop.watcher.errors import MalformedObject
-from metaloop.watcher.watch import Reflector, WatchSettings
+from metaloop.watcher.reflector import Reflector, WatchSettings
 
 from .objects import CONFIGMAPS, obj
 
@@ -28,6 +29,7 @@ class Told:
 
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.status = WatchStatus(heard_at=asyncio.get_running_loop().time())
         self.problems: list[str] = []
         self._news = asyncio.Event()
 
@@ -47,6 +49,9 @@ class Told:
 
     def progress(self, version: str) -> None:
         self._tell(f"progress {version}")
+
+    def status_changed(self) -> None:
+        self.problems.append(self.status.problem)
 
     def _tell(self, word: str) -> None:
         self.words.append(word)
@@ -143,8 +148,8 @@ async def reflecting(tmp_path: Path, *answers: Answer, inactivity_seconds: float
             KubeClient.connect(_kubeconfig(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}")) as kube,
             asyncio.TaskGroup() as tasks,
         ):
-            reflector = Reflector(kube, CONFIGMAPS, told, settings=WatchSettings(inactivity_seconds=inactivity_seconds))
-            reflector.on_problem = lambda: told.problems.append(reflector.problem)
+            settings = WatchSettings(inactivity_seconds=inactivity_seconds)
+            reflector = Reflector(kube, Watch(CONFIGMAPS), told, status=told.status, settings=settings)
             running = tasks.create_task(reflector.run())
             yield told, asked
             running.cancel()

@@ -14,14 +14,17 @@ from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
 from metaloop.devkit.testbed.manifests import config_map
-from metaloop.watcher.cache import ResourceCache
-from metaloop.watcher.core.event import Change
-from metaloop.watcher.watch import WatchSettings
+from metaloop.watcher.core.cache import ResourceCache
+from metaloop.watcher.core.change import Change
+from metaloop.watcher.core.watch import Scope, Watch
+from metaloop.watcher.reflector import WatchSettings
 from metaloop.watcher.watches import Watches
+
+from .routing_in_hand import RoutingInHand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
-WATCHED = CONFIG_MAPS.id
+WATCH = Watch(CONFIG_MAPS)
 PUT_BY_THE_CLUSTER = "kube-root-ca.crt"
 """Each namespace gets one, as soon as the cluster gets to it."""
 
@@ -29,15 +32,20 @@ PUT_BY_THE_CLUSTER = "kube-root-ca.crt"
 class Watched:
     """The ConfigMaps of one namespace, as the cache has them."""
 
-    def __init__(self, watches: Watches, proxy: ApiProxy, namespace: str, changes: list[Change]) -> None:
-        self.changes = changes
-        self._watches = watches
+    def __init__(self, proxy: ApiProxy, namespace: str) -> None:
+        self.routing = RoutingInHand()
+        self.changes: list[Change] = []
         self._proxy = proxy
         self._namespace = namespace
 
+    def take(self, change: Change) -> None:
+        """A ChangeObserver."""
+        self.changes.append(change)
+
     @property
     def cache(self) -> ResourceCache:
-        return self._watches.caches[WATCHED]
+        (cache,) = self.routing.caches
+        return cache
 
     def texts(self) -> dict[str, str]:
         records = [record for key, record in self.cache.objects.items() if key[0] == self._namespace and key[1] != PUT_BY_THE_CLUSTER]
@@ -45,7 +53,7 @@ class Watched:
 
     @property
     def is_behind(self) -> bool:
-        return self._watches.is_behind(WATCHED)
+        return self.routing.caches.is_behind([self.cache.watch.id], now=asyncio.get_running_loop().time())
 
     def lists(self) -> int:
         return sum(asked.is_list and asked.path.endswith("/configmaps") for asked in self._proxy.asked)
@@ -55,15 +63,22 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(kube: KubeClient, proxy: ApiProxy, namespace: str, *, inactivity_seconds: float = 60.0) -> AsyncIterator[Watched]:
-    """A watch of all ConfigMaps, synced."""
-    changes: list[Change] = []
-    watches = Watches(kube, settings=WatchSettings(inactivity_seconds=inactivity_seconds), on_change=changes.append, on_news=lambda: None)
+async def watching(
+    kube: KubeClient, proxy: ApiProxy, namespace: str, *, watch: Watch = WATCH, inactivity_seconds: float = 60.0
+) -> AsyncIterator[Watched]:
+    """A watch of ConfigMaps, all unless another is given, synced."""
+    watched = Watched(proxy, namespace)
+    watches = watches_of(kube, watched, inactivity_seconds=inactivity_seconds)
     async with asyncio.TaskGroup() as group:
-        watches.start(CONFIG_MAPS, group)
-        await eventually(lambda: watches.is_synced(WATCHED))
-        yield Watched(watches, proxy, namespace, changes)
-        watches.stop(WATCHED)
+        watches.start(watch, group, observer=watched)
+        await eventually(lambda: watched.cache.is_synced)
+        yield watched
+        watches.stop(watch.id)
+
+
+def watches_of(kube: KubeClient, watched: Watched, *, inactivity_seconds: float = 60.0) -> Watches:
+    settings = WatchSettings(inactivity_seconds=inactivity_seconds)
+    return Watches(kube, watched.routing, changed=asyncio.Event(), settings=settings)
 
 
 async def put(cluster: Cluster, namespace: str, name: str, text: str) -> JsonObject:
@@ -89,6 +104,26 @@ async def test_the_cache_follows_what_happens(kube: KubeClient, proxy: ApiProxy,
 
         assert watched.lists() == (1 if streams_lists else 2)
     assert [str(each).rpartition(" ")[2] for each in watched.changes if each.key == (namespace, "new")] == ["added", "deleted"]
+
+
+@pytest.mark.parametrize("streams_lists", [True, False])
+async def test_a_watch_sees_nothing_outside_of_its_scope(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, streams_lists: bool
+):
+    proxy.streams_lists = streams_lists
+    await cluster.create(CONFIG_MAPS, config_map("in", namespace=namespace, labels={"a": "b"}), namespace=namespace)
+    await cluster.create(CONFIG_MAPS, config_map("elsewhere", namespace="default", labels={"a": "b"}), namespace="default")
+    await put(cluster, namespace, "unlabelled", "0")
+
+    async with watching(kube, proxy, namespace, watch=Watch(CONFIG_MAPS, Scope(namespace=namespace, labels="a=b"))) as watched:
+        assert list(watched.cache.objects) == [(namespace, "in")]
+        await cluster.create(CONFIG_MAPS, config_map("new", namespace=namespace, labels={"a": "b"}), namespace=namespace)
+        await cluster.patch(CONFIG_MAPS, namespace, "in", {"metadata": {"labels": {"a": "c"}}})
+
+        await eventually(lambda: list(watched.cache.objects) == [(namespace, "new")])
+
+    assert [str(each).rpartition("/")[2] for each in watched.changes] == ["in added", "new added", "in deleted"]
+    await cluster.delete(CONFIG_MAPS, "default", "elsewhere")
 
 
 @pytest.mark.parametrize("fault", WatchFault, ids=[fault.value for fault in WatchFault])
@@ -174,16 +209,17 @@ async def test_a_watch_that_broke_is_behind_until_it_has_flown_again_for_a_while
 
 async def test_a_first_list_that_took_several_tries_is_not_behind(kube: KubeClient, proxy: ApiProxy, namespace: str):
     proxy.refusals["configmaps"] = 429
-    watches = Watches(kube, settings=WatchSettings(), on_change=lambda _: None, on_news=lambda: None)
+    watched = Watched(proxy, namespace)
+    watches = watches_of(kube, watched)
     async with asyncio.TaskGroup() as group:
-        watches.start(CONFIG_MAPS, group)
+        watches.start(WATCH, group)
         await eventually(lambda: sum(asked.path.endswith("/configmaps") for asked in proxy.asked) > 2)
         proxy.refusals.clear()
 
-        await eventually(lambda: watches.is_synced(WATCHED))
+        await eventually(lambda: watched.cache.is_synced)
 
-        assert not watches.is_behind(WATCHED)
-        watches.stop(WATCHED)
+        assert not watched.is_behind
+        watches.stop(WATCH.id)
 
 
 async def test_a_watch_that_ends_in_good_order_is_never_behind(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):

@@ -6,6 +6,7 @@ from metaloop.common.observation import Busy, Gone
 from metaloop.common.testing.builders import controller_id, job_key, write
 from metaloop.watcher.core.entry import Lease, Purpose, Stage
 from metaloop.watcher.core.fair_queue import MarkClass
+from metaloop.watcher.core.window import Window
 
 from .queues import KEY, LIMITS, QueueInHand
 
@@ -128,7 +129,7 @@ def test_the_words_of_a_lost_lease_change_nothing(hand: QueueInHand):
 
     assert not hand.renew(zombie, worker="zombie")
     assert hand.entry().lease is current
-    assert hand.queue.counts.stale_words == 2
+    assert hand.queue.counts.stale_messages == 2
 
 
 # -- at least once -----------------------------------------------------------------------------------------------------------------------
@@ -332,13 +333,13 @@ def test_a_cache_that_never_sees_a_write_holds_a_key_up_for_two_seconds_only(han
 
 
 def test_a_gate_stays_closed_while_nothing_is_heard_of_what_was_written(hand: QueueInHand):
-    hand.queue.is_silent = lambda _: True
+    hand.cache.is_hushed = True
     hand.finish(hand.leased(), writes=(write(),))
     hand.mark()
 
     hand.wait(3 * LIMITS.gate_seconds)
     assert hand.take() is None
-    hand.queue.is_silent = lambda _: False
+    hand.cache.is_hushed = False
     hand.wait(LIMITS.gate_seconds)
 
     assert hand.take() is not None
@@ -461,7 +462,7 @@ def test_no_more_jobs_lie_in_the_stream_than_the_window_lets_out(hand: QueueInHa
         hand.mark(job_key(f"p{number}"))
 
     first = hand.take_all()
-    assert len(first) == hand.queue.window.size
+    assert len(first) == Window().size
 
     hand.lease(first[0])
     assert len(hand.take_all()) == 1
@@ -473,7 +474,7 @@ def test_refused_offers_do_not_fill_the_window(hand: QueueInHand):
     for key in hand.take_all():
         hand.queue.refused(key, now=hand.clock())
 
-    assert len(hand.take_all()) == hand.queue.window.size
+    assert len(hand.take_all()) == Window().size
 
 
 def test_no_more_keys_of_a_controller_are_on_their_way_than_it_allows(hand: QueueInHand):
@@ -503,7 +504,7 @@ def all_leased(hand: QueueInHand) -> int:
 
 def test_one_controller_leaves_room_to_others_whatever_its_backlog(hand: QueueInHand):
     """Its hook may hang: then each of its jobs keeps a worker's place until the time-out."""
-    hand.queue.window.tell("worker", 16, now=hand.clock())
+    hand.queue.set_slots("worker", 16, now=hand.clock())
     for number in range(1000):
         hand.mark(job_key(f"p{number}"))
 
@@ -513,12 +514,12 @@ def test_one_controller_leaves_room_to_others_whatever_its_backlog(hand: QueueIn
 
 
 def test_with_more_workers_there_are_more_places_for_each_controller(hand: QueueInHand):
-    hand.queue.window.tell("worker", 16, now=hand.clock())
+    hand.queue.set_slots("worker", 16, now=hand.clock())
     for number in range(1000):
         hand.mark(job_key(f"p{number}"))
     all_leased(hand)
 
-    hand.queue.window.tell("another", 16, now=hand.clock())
+    hand.queue.set_slots("another", 16, now=hand.clock())
 
     assert all_leased(hand) == LIMITS.jobs_of_one_controller
 
@@ -579,37 +580,37 @@ def test_a_controller_that_comes_back_starts_without_its_old_limit(hand: QueueIn
 # -- controllers that aren't ours yet ------------------------------------------------------------------------------------------------------
 
 
-def test_of_a_shut_controller_nothing_is_handed_out_before_it_is_admitted(hand: QueueInHand):
+def test_nothing_of_a_blocked_controller_is_handed_out_until_it_is_unblocked(hand: QueueInHand):
     other = job_key(controller="other")
-    hand.queue.shut(KEY.controller)
+    hand.queue.block(KEY.controller)
     hand.mark()
     hand.mark(other)
     assert hand.take_all() == [other]
     assert isinstance(hand.claim(), Busy)
 
-    hand.queue.admit(KEY.controller)
+    hand.queue.unblock(KEY.controller)
 
     assert hand.take_all() == [KEY]
     assert isinstance(hand.claim(), Lease)
 
 
-def test_a_job_that_is_in_the_stream_is_not_granted_while_its_controller_is_shut(hand: QueueInHand):
+def test_a_job_that_is_in_the_stream_is_not_granted_while_its_controller_is_blocked(hand: QueueInHand):
     hand.mark()
     assert hand.take_all() == [KEY]
 
-    hand.queue.shut(KEY.controller)
+    hand.queue.block(KEY.controller)
 
     assert isinstance(hand.claim(), Busy)
 
 
-def test_what_is_in_hand_of_a_shut_controller_goes_on_to_its_end(hand: QueueInHand):
+def test_what_is_in_hand_of_a_blocked_controller_goes_on_to_its_end(hand: QueueInHand):
     lease = hand.leased()
-    hand.queue.shut(KEY.controller)
+    hand.queue.block(KEY.controller)
     hand.mark()
     assert hand.renew(lease)
-    assert hand.queue.is_in_hand(KEY.controller)
+    assert hand.queue.is_leased(KEY.controller)
 
     hand.finish(lease)
 
-    assert not hand.queue.is_in_hand(KEY.controller)
+    assert not hand.queue.is_leased(KEY.controller)
     assert hand.take_all() == []

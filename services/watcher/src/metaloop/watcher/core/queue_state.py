@@ -1,40 +1,41 @@
-"""Fair and stingy: what is dirty, in flight, waiting for a timer; what goes next.
+"""The state of the work queue: what is dirty, in flight or waiting for a timer, and what goes next. Fair and stingy.
 
-The queue of all parents that must be synced, as client-go's workqueue is one, but with its workers behind a message stream that may
-lose, double and reorder. A pure state machine: it is told what happened and when, and says what to publish and when to ask again.
+The queue of all units of work, as client-go's workqueue is one, but with its workers behind a message stream that may lose,
+duplicate and reorder. A pure state machine: it is told what happened and when, and returns what to publish and when to ask
+again.
 
-    mark      any event, any timer                             the key must run (again)
-    take      the window has room, it is the key's turn        its job is to be published                    Add
-    claim     a worker took the job from the stream            it has a lease, and observes the world *now*  Get
-    report    the worker tells how the sync ended         ┐    both: the sync is over; what marked the key
-    receipt   the server tells that the job is removed    ┘    meanwhile makes it wait again                 Done
+    mark      any event, any timer                       the key must run (again)
+    take      the window has room, the key is next       its job is to be published                     Add
+    claim     a worker took the job from the stream      it has a lease, and observes the world *now*   Get
+    report    the worker says how the sync ended      ┐  both: the sync is over; what marked the key
+    receipt   the server says that the job is removed ┘  meanwhile makes it wait again                  Done
 
 Properties:
 
-- **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one; marks of a key that
-  is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it answers every mark before it.
-- **single**: a lease lives until it is over or wasn't renewed for `lease_seconds`; until then other claims are told to come back. A worker
-  measures that time from before its last confirmed renewal was sent, so its own view of the lease always ends first.
-- **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims it; a
-  lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and costs nothing.
-- **read your writes**: after a sync the key isn't handed out before the cache has seen what the sync wrote, or two seconds passed. So the
-  echoes of K writes cost one sync, not K.
+- **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one. Marks
+  of a key that is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it answers
+  every mark before it.
+- **single**: a lease lives until it is over or was not renewed for `lease_seconds`. Until then other claims are told to come
+  back. A worker measures that time from before it sent its last confirmed renewal, so its own view of the lease ends first.
+- **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims it.
+  A lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and costs nothing.
+- **read your writes**: after a sync the key is not handed out before the cache has seen what the sync wrote, or two seconds
+  have passed. So the echoes of K writes cost one sync, not K.
 - **fair**: see `fair_queue.py`.
 """
 
-from collections.abc import Callable, Iterator
-from math import ceil
+from collections.abc import Iterator
 
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import Busy, Gone
-from metaloop.common.report import SyncReport, Write
-from metaloop.watcher.core.backoff import GRID, resync_due, try_after
+from metaloop.common.report import SyncReport
+from metaloop.watcher.core.backoff import try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
+from metaloop.watcher.core.entry_timers import EntryTimers
 from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
-from metaloop.watcher.core.gate import Gate, ObjectName, Seen
+from metaloop.watcher.core.gate import CacheProgress, Gate, ObjectName
 from metaloop.watcher.core.limits import Counts, Limits
-from metaloop.watcher.core.timers import Timer, Timers
-from metaloop.watcher.core.window import Window
+from metaloop.watcher.core.offers import Offers
 
 _GATED_RETRY_SECONDS = 0.05
 _FULL_RETRY_SECONDS = 0.25
@@ -43,40 +44,31 @@ _MOST_BUSY_SECONDS = 1.0
 _NOTHING_TO_DO = Gone(reason="nothing marked it since its last sync")
 
 
-def _never(_: Write) -> bool:
-    """The answer where a watch can't be silent."""
-    return False
+class QueueState:
+    """All keys of one shard during one leader term.
 
+    Leases carry the `epoch` of their term, so that a message from an earlier term is not taken for one of this term.
+    """
 
-class Queue:
-    """All keys of one shard. `epoch` names this life of the watcher: leases carry it, so that a word of an earlier life isn't taken for ours."""
-
-    def __init__(self, *, shard: str, epoch: str, seen: Seen, limits: Limits | None = None) -> None:
+    def __init__(self, *, shard: str, epoch: str, cache: CacheProgress, limits: Limits) -> None:
         self.counts = Counts()
-        self.window = Window()
         self._shard = shard
         self._epoch = epoch
-        self._limits = limits or Limits()
+        self._limits = limits
         self._entries: dict[JobKey, Entry] = {}
-        """Every key that isn't blank."""
+        """Every key that is not blank."""
         self._flows: dict[ControllerId, Flow[Entry]] = {}
-        self._resyncs: dict[ControllerId, float] = {}
-        """Each controller's resync period, where it has one."""
         self._order: FairQueue[Entry] = FairQueue()
-        """The waiting entries, and no others; in flight for it are those that are queued or leased."""
-        self._again: dict[Entry, None] = {}
-        """Queued entries whose job is to be offered once more, in order."""
-        self._unclaimed = 0
-        """How many entries are queued and not refused."""
+        """The waiting entries, and no others. Queued and leased entries count as in flight in it."""
+        self._offers = Offers()
         self._leases: dict[str, Entry] = {}
         """The leased entries by their lease."""
         self._leases_made = 0
-        self._gate: Gate[Entry] = Gate(seen)
-        """The entries whose writes the cache hasn't seen yet, idle or gated."""
-        self.is_silent: Callable[[Write], bool] = _never
-        """Whether nothing was heard of a write's resource for as long as a gate lasts: then what is awaited may still come."""
-        self._timers: Timers[JobKey] = Timers()
-        """Of entries that aren't blank. Timers know keys, and entries timers: no ring of references for the garbage collector to find."""
+        self._cache = cache
+        self._gate: Gate[Entry] = Gate(cache)
+        """The entries whose writes the cache has not seen yet, idle or gated."""
+        self._timers = EntryTimers()
+        """Of entries that are not blank."""
 
     # -- what marks keys -------------------------------------------------------------------------------------------------------------
 
@@ -92,46 +84,43 @@ class Queue:
             self._order.push(entry, entry.flow, entry.mark.klass, now=now)
 
     def forget(self, key: JobKey) -> None:
-        """Have nothing run `key` any more but new marks: its parent is gone. A worker that holds it finishes as always."""
+        """Stop the timers of `key` and drop its mark: its parent is gone. New marks count, and a worker that holds the key finishes."""
         entry = self._entries.get(key)
         if entry is not None:
             self._forget(entry)
 
     def set_controller(self, controller: ControllerId, *, resync_seconds: float | None, max_concurrent: int | None, now: float) -> None:
-        """Resync the keys of a controller with this period, and let no more than so many of them be on their way at once."""
+        """Set the resync period of a controller's keys, and how many of them may be in flight at once; None for no resync, no limit."""
         flow = self._flow_of(controller)
         self._order.limit(flow, max_concurrent)
-        if self._resyncs.get(controller) == resync_seconds:
+        if not self._timers.set_resync_period(controller, resync_seconds):
             return
-        self._resyncs.pop(controller, None)
-        if resync_seconds is not None:
-            self._resyncs[controller] = resync_seconds
         for entry in [entry for entry in self._entries.values() if entry.flow is flow]:
             entry.stop(Purpose.RESYNC)
-            self._arm_resync(entry, now)
+            self._timers.arm_resync(entry, now=now)
 
-    def shut(self, controller: ControllerId) -> None:
-        """Hand out nothing of a controller until it is admitted; it is marked as always, and what a worker has in hand goes on."""
+    def block(self, controller: ControllerId) -> None:
+        """Hand out no key of a controller until it is unblocked. Its keys can be marked, and live leases go on."""
         self._flow_of(controller).is_blocked = True
 
-    def admit(self, controller: ControllerId) -> None:
-        """Let the keys of a controller go."""
+    def unblock(self, controller: ControllerId) -> None:
+        """Hand out the keys of a controller again."""
         self._order.unblock(self._flow_of(controller))
 
-    def is_in_hand(self, controller: ControllerId) -> bool:
+    def is_leased(self, controller: ControllerId) -> bool:
         """Whether a worker holds a key of a controller."""
         return any(entry.key.controller == controller for entry in self._leases.values())
 
     def forget_controller(self, controller: ControllerId) -> None:
-        """Have nothing run the keys of a controller any more."""
-        self._resyncs.pop(controller, None)
+        """Forget all keys of a controller."""
+        self._timers.set_resync_period(controller, None)
         for entry in [entry for key, entry in self._entries.items() if key.controller == controller]:
             self._forget(entry)
         if not any(key.controller == controller for key in self._entries):
             self._flows.pop(controller, None)
 
     def progress(self, name: ObjectName, *, now: float) -> bool:
-        """Whether keys may run that didn't before, since they waited for the cache to have news of this object."""
+        """Whether keys may run that waited for an event of this object. To be called for each event, after the cache took it."""
         passing = self._gate.progress(name)
         for entry in passing:
             entry.stop(Purpose.GATE)
@@ -153,11 +142,11 @@ class Queue:
 
     def take(self, now: float) -> Job | None:
         """The job to publish next; None where the window is full or nothing may go. Ask until it is None."""
-        entry = self._take_again() or self._take_next(now)
+        entry = self._offers.take_repeat() or self._take_next(now)
         if entry is None:
             return None
-        self._set_offer(entry, Offer.SENT)
-        self._expect_by(entry, now + self._limits.answer_seconds)
+        self._offers.set(entry, Offer.SENT)
+        self._timers.expect(entry, by=now + self._limits.answer_seconds)
         self.counts.offers += 1
         return entry.job(self._shard)
 
@@ -165,35 +154,35 @@ class Queue:
         """The stream took the job."""
         entry = self._queued(key)
         if entry is not None:
-            self._set_offer(entry, Offer.STORED)
-            self._expect_by(entry, now + self._limits.claim_seconds)
+            self._offers.set(entry, Offer.STORED)
+            self._timers.expect(entry, by=now + self._limits.claim_seconds)
 
     def refused(self, key: JobKey, *, now: float) -> None:
-        """The stream holds an older job of the key. It isn't told whether a worker has looked at the world for it already: so we ask on."""
+        """The stream holds an older job of the key. A worker may have observed the world for it already, so the offer is repeated."""
         self.counts.refusals += 1
         entry = self._queued(key)
         if entry is not None:
-            self._set_offer(entry, Offer.REFUSED)
+            self._offers.set(entry, Offer.REFUSED)
             pause = min(self._limits.refused_seconds * 2**entry.refusals, self._limits.claim_seconds)
             entry.refusals = min(entry.refusals + 1, 10)
-            self._expect_by(entry, now + pause)
+            self._timers.expect(entry, by=now + pause)
 
     def unknown(self, key: JobKey, *, now: float) -> None:
-        """Nobody knows whether the stream took the job."""
+        """It is unknown whether the stream took the job."""
         entry = self._queued(key)
         if entry is not None:
-            self._expect_by(entry, now + self._limits.refused_seconds)
+            self._timers.expect(entry, by=now + self._limits.refused_seconds)
 
     def offer_all_again(self) -> None:
-        """The stream may have lost everything: a reconnection, or it was made anew."""
+        """Offer every queued job again: the stream may have lost them."""
         for entry in self._entries.values():
             if entry.stage is Stage.QUEUED:
-                self._again[entry] = None
+                self._offers.repeat(entry)
 
     # -- towards the workers ---------------------------------------------------------------------------------------------------------
 
     def claim(self, key: JobKey, *, worker: str, now: float) -> Lease | Busy | Gone:
-        """A new lease for `worker`, to be answered with what the cache holds at this moment; or why there is none."""
+        """A new lease for `worker`, or why there is none. The caller answers it with what the cache holds at this moment."""
         entry = self._entries.get(key)
         if entry is not None and entry.lease is not None:
             refusal = self._end_lease_or_refuse(entry, entry.lease, worker=worker, now=now)
@@ -211,21 +200,29 @@ class Queue:
         return self._lease(entry, f"{self._epoch}-{self._leases_made}", worker=worker, now=now)
 
     def dismiss(self, lease: Lease) -> None:
-        """There is nothing to sync for a lease just made: it is over with its receipt, and the key is forgotten."""
+        """Forget the key of a lease just made, as there is nothing to sync. The lease is over with its receipt."""
         lease.is_dismissed = True
         self._forget(self._leases[lease.id])
 
     def renew(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
-        """Whether `worker` still holds a lease, which then lives on. A lease of an earlier watcher's life is adopted where nobody else has the key."""
+        """Whether `worker` still holds a lease, which then lives on. A lease of an earlier term is adopted unless the key is held."""
         entry = self._leases.get(lease_id)
         if entry is not None and entry.lease is not None:
             entry.lease.expires = now + self._limits.lease_seconds
             if entry.lease.report is None and not entry.lease.has_receipt:
-                self._expect_by(entry, entry.lease.expires)
+                self._timers.expect(entry, by=entry.lease.expires)
             return True
         if lease_id.startswith(f"{self._epoch}-"):
             return False
         return self._adopt(lease_id, key, worker=worker, now=now)
+
+    def set_slots(self, worker: str, slots: int, *, now: float) -> None:
+        """A worker says how many more jobs it can take."""
+        self._offers.window.set_slots(worker, slots, now=now)
+
+    def forget_silent_workers(self, *, now: float) -> None:
+        """Count no longer on the slots of workers that have been silent for `worker_silence_seconds`."""
+        self._offers.window.forget_silent(since=now - self._limits.worker_silence_seconds)
 
     def holds(self, lease_id: str, key: JobKey) -> bool:
         """Whether a lease is alive, and for this key."""
@@ -233,31 +230,31 @@ class Queue:
         return entry is not None and entry.key == key
 
     def report(self, report: SyncReport, *, now: float) -> None:
-        """A worker tells how its sync ended."""
+        """A worker reports how its sync ended."""
         entry = self._leases.get(report.lease)
         if entry is None or entry.lease is None or entry.key != report.key:
-            self.counts.stale_words += 1
+            self.counts.stale_messages += 1
             return
         entry.lease.report = report
         self._finish_or_wait(entry, entry.lease, now)
 
     def receipt(self, lease_id: str, *, now: float) -> None:
-        """The server tells that the job of a lease is out of the stream."""
+        """The server confirms that the job of a lease is out of the stream."""
         entry = self._leases.get(lease_id)
         if entry is None or entry.lease is None:
-            self.counts.stale_words += 1
+            self.counts.stale_messages += 1
             return
         entry.lease.has_receipt = True
         self._finish_or_wait(entry, entry.lease, now)
 
-    # -- to look at ------------------------------------------------------------------------------------------------------------------
+    # -- for inspection ------------------------------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
-        """All that is known, to be read only."""
+        """All entries, to be read only."""
         return iter(self._entries.values())
 
     def entry(self, key: JobKey) -> Entry | None:
-        """What is known of a key, to be read only."""
+        """The entry of a key, to be read only; None for a blank one."""
         return self._entries.get(key)
 
     @property
@@ -267,13 +264,18 @@ class Queue:
 
     @property
     def gated(self) -> int:
-        """How many keys may not run before the cache has seen their writes."""
+        """How many keys may not run until the cache has seen their writes."""
         return len(self._gate)
 
     @property
     def unclaimed(self) -> int:
-        """How many jobs lie in the stream and wait for a worker, as far as we know."""
-        return self._unclaimed
+        """How many jobs lie in the stream and wait for a worker, as far as is known."""
+        return self._offers.unclaimed
+
+    @property
+    def workers(self) -> int:
+        """How many workers have said something lately."""
+        return self._offers.window.workers
 
     @property
     def leased(self) -> int:
@@ -283,7 +285,7 @@ class Queue:
     # -- stages ----------------------------------------------------------------------------------------------------------------------
 
     def _wait(self, entry: Entry, mark: Mark, now: float) -> None:
-        """Marked: to wait in our order, or before the gate."""
+        """Have a marked entry wait in the order, or at the gate."""
         if entry in self._gate:
             entry.stage = Stage.GATED
             return
@@ -296,17 +298,10 @@ class Queue:
         else:
             self._drop_if_blank(entry)
 
-    def _take_again(self) -> Entry | None:
-        if not self._again:
-            return None
-        entry = next(iter(self._again))
-        del self._again[entry]
-        return entry
-
     def _take_next(self, now: float) -> Entry | None:
-        if self._unclaimed >= self.window.size:
+        if not self._offers.has_room:
             return None
-        share = self._limits.jobs_of_one_controller * max(1, self.window.workers)
+        share = self._limits.jobs_of_one_controller * max(1, self.workers)
         if share != self._order.share:
             self._order.set_share(share, self._flows.values())
         entry = self._order.pop(now)
@@ -321,19 +316,18 @@ class Queue:
         entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
         self._leases[lease_id] = entry
         entry.stop(Purpose.RETRY)
-        self._expect_by(entry, lease.expires)
+        self._timers.expect(entry, by=lease.expires)
         return lease
 
     def _leave_for_lease(self, entry: Entry) -> None:
         if entry.stage is Stage.QUEUED:
-            self._set_offer(entry, None)
-            self._again.pop(entry, None)
+            self._offers.withdraw(entry)
             return
         self._order.discard(entry, entry.flow)
         self._order.enter(entry.flow)
 
     def _adopt(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
-        """Whether the key was free, and now is held as an earlier life of the watcher granted it. What marked the key stays: it is dirty."""
+        """Whether the key was free, and is held now by a lease of an earlier term. Its mark stays: it is dirty."""
         entry = self._entry_of(key)
         if entry.lease is not None:
             return False
@@ -344,35 +338,35 @@ class Queue:
         return True
 
     def _end_lease_or_refuse(self, entry: Entry, lease: Lease, *, worker: str, now: float) -> Busy | None:
-        """Another claim for a leased key: either the lease is over in truth, and ends now, or the claim has to wait."""
+        """Handle another claim for a leased key: end the lease if it is over in truth, else say when to come back."""
         if lease.report is not None:
             # The job came back although its sync is over: its acknowledgement was lost.
             self._finish(entry, lease, now)
         elif lease.expires <= now:
             self._expire(entry, lease)
         elif lease.worker == worker:
-            # A worker never asks for a key that it works on: either our reply didn't reach it, or its report didn't reach us. In case it
-            # wrote something, the cache gets its time to see that.
+            # A worker never claims a key that it works on: either our reply did not reach it, or its report did not reach us. In case
+            # it wrote something, the cache gets time to see that.
             lease.worker, lease.expires = "", min(lease.expires, now + self._limits.gate_seconds)
-            self._expect_by(entry, lease.expires)
+            self._timers.expect(entry, by=lease.expires)
             return Busy(retry_seconds=self._limits.gate_seconds)
         else:
             return Busy(retry_seconds=min(max(lease.expires - now, _LEAST_BUSY_SECONDS), _MOST_BUSY_SECONDS))
         return None
 
     def _expire(self, entry: Entry, lease: Lease) -> None:
-        """The key is queued again, since the stream still has its job; if not, the next offer puts it there."""
+        """Queue the key again. The stream still has its job; if not, the next offer puts it there."""
         self.counts.leases_expired += 1
         del self._leases[lease.id]
         entry.stage, entry.lease, entry.mark = Stage.QUEUED, None, stronger(entry.mark, lease.serves)
-        self._set_offer(entry, Offer.REFUSED)
-        self._again[entry] = None
+        self._offers.set(entry, Offer.REFUSED)
+        self._offers.repeat(entry)
 
     def _finish_or_wait(self, entry: Entry, lease: Lease, now: float) -> None:
         if lease.is_over:
             self._finish(entry, lease, now)
         else:
-            self._expect_by(entry, now + self._limits.receipt_seconds)
+            self._timers.expect(entry, by=now + self._limits.receipt_seconds)
 
     def _finish(self, entry: Entry, lease: Lease, now: float) -> None:
         self.counts.finished += 1
@@ -393,24 +387,17 @@ class Queue:
     def _plan_next(self, entry: Entry, report: SyncReport | None, now: float) -> None:
         entry.failures, wait = try_after(report, failures=entry.failures)
         if wait is not None:
-            self._set_timer(entry, Purpose.RETRY, now + wait)
-        self._arm_resync(entry, now)
+            self._timers.set(entry, Purpose.RETRY, due=now + wait)
+        self._timers.arm_resync(entry, now=now)
         if report is None:
             return
         if report.resync_after_seconds is not None:
             pending = entry.due(Purpose.RESYNC_AFTER)
             due = now + report.resync_after_seconds
-            self._set_timer(entry, Purpose.RESYNC_AFTER, due if pending is None else min(pending, due))
+            self._timers.set(entry, Purpose.RESYNC_AFTER, due=due if pending is None else min(pending, due))
         if self._gate.close(entry, report.writes):
             self.counts.gates_closed += 1
-            self._set_timer(entry, Purpose.GATE, now + self._limits.gate_seconds)
-
-    def _arm_resync(self, entry: Entry, now: float) -> None:
-        """The next resync, unless one is due already."""
-        period = self._resyncs.get(entry.key.controller)
-        if period is None or entry.due(Purpose.RESYNC) is not None:
-            return
-        self._set_timer(entry, Purpose.RESYNC, resync_due(entry.key, period_seconds=period, now=now))
+            self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
 
     # -- timers ----------------------------------------------------------------------------------------------------------------------
 
@@ -418,8 +405,8 @@ class Queue:
         match purpose:
             case Purpose.STAGE:
                 self._stage_is_late(entry, now)
-            case Purpose.GATE if any(self.is_silent(write) for write in self._gate.awaited(entry)):
-                self._set_timer(entry, Purpose.GATE, now + self._limits.gate_seconds)
+            case Purpose.GATE if self._awaits_silent_resource(entry, now):
+                self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
             case Purpose.GATE:
                 self.counts.gates_timed_out += 1
                 self._gate.open(entry)
@@ -431,10 +418,14 @@ class Queue:
             case Purpose.RESYNC:
                 self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync", since=now), now=now)
 
+    def _awaits_silent_resource(self, entry: Entry, now: float) -> bool:
+        since = now - self._limits.gate_seconds
+        return any(self._cache.is_silent(write.resource, since=since) for write in self._gate.awaited(entry))
+
     def _stage_is_late(self, entry: Entry, now: float) -> None:
         lease = entry.lease
         if entry.stage is Stage.QUEUED:
-            self._again[entry] = None
+            self._offers.repeat(entry)
         elif lease is None:
             return
         elif lease.report is not None or lease.has_receipt:
@@ -443,17 +434,6 @@ class Queue:
             self._finish(entry, lease, now)
         else:
             self._expire(entry, lease)
-
-    def _expect_by(self, entry: Entry, due: float) -> None:
-        """Something must have happened to the key by then: what, depends on its stage."""
-        # Most of these timers are stopped before they fire: one awakening skips hundreds of them. Later than asked, never earlier.
-        self._timers.set(entry.stage_timer, due=ceil(due * GRID) / GRID)
-
-    def _set_timer(self, entry: Entry, purpose: Purpose, due: float) -> None:
-        timer = entry.timers.get(purpose)
-        if timer is None:
-            timer = entry.timers[purpose] = Timer(entry.key, purpose)
-        self._timers.set(timer, due=due)
 
     # -- entries ---------------------------------------------------------------------------------------------------------------------
 
@@ -470,13 +450,9 @@ class Queue:
         return flow
 
     def _queued(self, key: JobKey) -> Entry | None:
-        """The entry of a key that is queued; an answer to an offer may come when the key is long claimed."""
+        """The entry of a queued key. None where it was claimed before the answer to its offer came."""
         entry = self._entries.get(key)
         return entry if entry is not None and entry.stage is Stage.QUEUED else None
-
-    def _set_offer(self, entry: Entry, offer: Offer | None) -> None:
-        self._unclaimed += (offer in _IN_WINDOW) - (entry.offer in _IN_WINDOW)
-        entry.offer = offer
 
     def _forget(self, entry: Entry) -> None:
         for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC):
@@ -493,6 +469,3 @@ class Queue:
     def _drop_if_blank(self, entry: Entry) -> None:
         if entry.is_blank and entry not in self._gate:
             del self._entries[entry.key]
-
-
-_IN_WINDOW = (Offer.SENT, Offer.STORED)

@@ -1,47 +1,48 @@
-"""Indexer: the last seen bytes of every watched object, by key, by owner UID, and orphans."""
+"""The cache of one watch: the last seen bytes of every object, by key, by owner UID, and orphans."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector
 from metaloop.common.report import Write
-from metaloop.watcher.core.adopters import Pair, equality_of
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.change import Change
+from metaloop.watcher.core.labels import LabelPair, equality_of
 from metaloop.watcher.core.object_index import ObjectIndex
 from metaloop.watcher.core.record import ObjectKey, Record, version_number
+from metaloop.watcher.core.watch import Watch, WatchStatus
 
 _NOTHING: Mapping[ObjectKey, None] = {}
 
 
 class ResourceCache:
-    """All objects of one resource, as its watch has told them so far."""
+    """The objects within the scope of one watch, as far as it has come."""
 
-    def __init__(self, resource: ResourceInfo) -> None:
-        self.resource = resource
+    def __init__(self, watch: Watch, *, now: float) -> None:
+        self.watch = watch
+        self.status = WatchStatus(heard_at=now)
         self.version = 0
-        """How far the watch has come: every object is seen at least as it was then."""
+        """How far the watch has come: every object is at least as new as this."""
         self.is_synced = False
         """Whether a whole list was seen."""
         self.objects: dict[ObjectKey, Record] = {}
         self._owned: dict[str, dict[ObjectKey, None]] = {}
-        """Keys by the UID of their controller; never an empty dict."""
+        """Keys by the UID of their controller. No dict is empty."""
         self._orphans: dict[str, dict[ObjectKey, None]] = {}
-        """Keys without a controller, by namespace; never an empty dict."""
-        self._orphans_by_label: dict[Pair, dict[str, dict[ObjectKey, None]]] = {}
-        """The same again by each of their labels, then by namespace; never an empty dict."""
+        """Keys without a controller, by namespace. No dict is empty."""
+        self._orphans_by_label: dict[LabelPair, dict[str, dict[ObjectKey, None]]] = {}
+        """The same by each of their labels, then by namespace. No dict is empty."""
         self._index: ObjectIndex | None = None
         """Built on first use: few resources are queried for related objects."""
         self._unlisted: set[ObjectKey] | None = None
-        """While a list is under way: what we hold and it hasn't shown yet."""
+        """During a list: the keys that it has not shown yet."""
 
-    # -- what the watch tells --------------------------------------------------------------------------------------------------------
+    # -- from the watch --------------------------------------------------------------------------------------------------------
 
     def begin_list(self) -> None:
-        """A list of everything begins; what it doesn't show is gone when it ends."""
+        """A list begins. What it does not show is gone when it ends."""
         self._unlisted = set(self.objects)
 
     def put(self, record: Record) -> Change | None:
-        """The object is like this now; the change, or None where that is no news."""
+        """Store an object; returns the change, or None where it is no news."""
         old = self.objects.get(record.key)
         if self._unlisted is not None:
             self._unlisted.discard(record.key)
@@ -53,25 +54,25 @@ class ResourceCache:
             self._unlink(old)
         self.objects[record.key] = record
         self._link(record)
-        return Change(self.resource, record.key, old, record)
+        return Change(self.watch, record.key, old, record)
 
     def remove(self, record: Record) -> Change | None:
-        """The object is gone; its last state, if it was there. A record's version is that of its deletion."""
+        """Remove an object; returns the change, or None where it was not there. The record's version is that of its deletion."""
         self.version = max(self.version, record.resource_version)
         return self._drop(record.key)
 
     def end_list(self, version: str) -> list[Change]:
-        """The list was whole, as of `version`; the deletions that it implies."""
+        """The list was complete, as of `version`; returns the deletions that it implies."""
         gone, self._unlisted = self._unlisted or set(), None
         self.is_synced = True
         self.version = version_number(version) or self.version  # a server that was restored from a backup is further back than it was
         return [change for key in gone if (change := self._drop(key)) is not None]
 
     def progress(self, version: str) -> None:
-        """The watch has come as far as `version`, though perhaps no object changed."""
+        """The watch has come as far as `version`, even if no object changed."""
         self.version = max(self.version, version_number(version))
 
-    # -- what is asked of it ---------------------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------------
 
     def owned_by(self, uid: str) -> Iterator[Record]:
         """The objects whose controller has this UID."""
@@ -95,8 +96,8 @@ class ResourceCache:
     def has_seen(self, write: Write) -> bool:
         """Whether it is no older than a write.
 
-        A version that is no number can't be compared, and counts as seen. Of a write that may not have been executed, the object is all that there
-        is to see.
+        A version that is not a number cannot be compared and counts as seen. A write that may not have been executed counts as
+        seen once the object exists.
         """
         record = self.objects.get((write.namespace, write.name))
         if write.is_deletion:
@@ -118,7 +119,7 @@ class ResourceCache:
         if old is None:
             return None
         self._unlink(old)
-        return Change(self.resource, key, old, None)
+        return Change(self.watch, key, old, None)
 
     def _link(self, record: Record) -> None:
         if self._index is not None:

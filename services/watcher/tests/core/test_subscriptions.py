@@ -1,19 +1,23 @@
 """Subscriptions to related objects: who is marked for a change, and what a parent is shown."""
 
+import asyncio
+
 import pytest
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import loads
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.common.observation import CachedRelated
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
-from metaloop.watcher.cache import ResourceCache
-from metaloop.watcher.core.event import Change
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import Record
-from metaloop.watcher.subscriptions import RelatedSubscriptions
+from metaloop.watcher.core.subscriptions import RelatedSubscriptions
+from metaloop.watcher.core.watch import Watch, WatchId
 
-from .objects import CONFIGMAPS, HELLOS, record
+from ..objects import CONFIGMAPS, HELLOS, record
+from ..routing_in_hand import ServedInHand
 
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False)
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False)
@@ -35,18 +39,21 @@ class World:
     """Subscriptions over caches, each synced once its resource was listed."""
 
     def __init__(self) -> None:
-        self.caches: dict[ResourceId, ResourceCache] = {}
-        self.served: dict[ResourceId, ResourceInfo] = {}
-        self.subscriptions = RelatedSubscriptions(self.caches, served=lambda: self.served)
+        self.caches = Caches()
+        self.served = ServedInHand()
+        self.needs_changed = asyncio.Event()
+        self.subscriptions = RelatedSubscriptions(self.caches, served=self.served, needs_changed=self.needs_changed)
         for resource in (CONFIGMAPS, NAMESPACES, NODES):
             self.serve(resource)
             self.sync(resource)
 
     def serve(self, resource: ResourceInfo) -> None:
-        self.served[resource.id] = resource
+        self.served.resources[resource.id] = resource
 
     def sync(self, resource: ResourceInfo, *records: Record) -> None:
-        cache = self.caches[resource.id] = ResourceCache(resource)
+        if self.caches.get(WatchId(resource.id)) is not None:
+            self.caches.close(WatchId(resource.id))
+        cache = self.caches.open(Watch(resource), now=0.0)
         cache.begin_list()
         for each in records:
             cache.put(each)
@@ -54,11 +61,11 @@ class World:
 
     def see(self, resource: ResourceInfo, seen: Record) -> set[JobKey]:
         """Whom it concerns that an object is like this now."""
-        return self._concerned(self.caches[resource.id].put(seen))
+        return self._concerned(self.caches[WatchId(resource.id)].put(seen))
 
     def lose(self, resource: ResourceInfo, lost: Record) -> set[JobKey]:
         """Whom it concerns that an object is gone."""
-        return self._concerned(self.caches[resource.id].remove(lost))
+        return self._concerned(self.caches[WatchId(resource.id)].remove(lost))
 
     def _concerned(self, change: Change | None) -> set[JobKey]:
         assert change is not None
@@ -161,7 +168,7 @@ def test_a_relabelled_namespace_concerns_queries_by_its_labels_that_select_somet
 
 
 def test_an_unserved_resource_is_told_apart_from_one_being_listed(world: World):
-    world.caches.pop(CONFIGMAPS.id)
+    world.caches.close(WatchId(CONFIGMAPS.id))
 
     related = world.subscribe(P, query(), query(HELLOS), query(NODES, names="x"))
 
@@ -170,7 +177,7 @@ def test_an_unserved_resource_is_told_apart_from_one_being_listed(world: World):
 
 
 def test_an_incomplete_answer_becomes_answerable_once_everything_is_there(world: World):
-    world.caches.pop(CONFIGMAPS.id)
+    world.caches.close(WatchId(CONFIGMAPS.id))
     world.subscribe(P, query(), query(HELLOS))
     world.subscribe(Q, query(NODES))
 
@@ -184,7 +191,7 @@ def test_an_incomplete_answer_becomes_answerable_once_everything_is_there(world:
 
 
 def test_a_query_by_namespace_labels_waits_for_namespaces_too(world: World):
-    world.caches.pop(NAMESPACES.id)
+    world.caches.close(WatchId(NAMESPACES.id))
 
     related = world.subscribe(P, query(where=InNamespacesWith(labelled(team="blue"))))
 
@@ -193,18 +200,27 @@ def test_a_query_by_namespace_labels_waits_for_namespaces_too(world: World):
 
 
 def test_a_resource_without_subscribers_is_not_needed(world: World):
-    changes: list[set[ResourceId]] = []
-    world.subscriptions.on_change = lambda: changes.append(world.subscriptions.resources)
     world.subscribe(P, query())
+    assert world.subscriptions.resources == {CONFIGMAPS.id}
     world.subscribe(Q, query())
+    world.needs_changed.clear()
 
     world.subscribe(P, query(NODES))
     world.subscriptions.forget(Q)
     world.subscriptions.forget_controller(CONTROLLER)
 
-    assert changes[0] == {CONFIGMAPS.id}
-    assert changes[-1] == set()
+    assert world.needs_changed.is_set()
+    assert world.subscriptions.resources == set()
     assert world.see(CONFIGMAPS, record("a", version=2)) == set()
+
+
+def test_a_second_subscriber_needs_no_other_watch(world: World):
+    world.subscribe(P, query())
+    world.needs_changed.clear()
+
+    world.subscribe(Q, query())
+
+    assert not world.needs_changed.is_set()
 
 
 def test_subscriptions_are_kept_for_parents_that_are_still_served(world: World):

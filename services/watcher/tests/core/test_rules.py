@@ -1,35 +1,39 @@
-"""Whom a change concerns."""
+"""The units of work that a change concerns, by the rules of composites and decorators."""
 
 import pytest
 
 from metaloop.common.api.decorator import DecoratorController, parse_decorator
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.watcher.core.event import Change
-from metaloop.watcher.core.instance import Instance, concerned_by_child, concerned_by_parent
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.watcher.core.change import Change
+from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.record import ObjectKey, Record
+from metaloop.watcher.core.rules.rule import Touched
 
-from ..objects import CONFIGMAPS, HELLOS, change, instance, owned_by, record, served
+from ..objects import CONFIGMAPS, HELLOS, caches_of, change, instance, owned_by, record, served
 
 PODS = ResourceInfo(api_version="v1", resource="pods", kind="Pod", namespaced=True)
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False)
 SELECTS_WEB: JsonObject = {"selector": {"matchLabels": {"app": "web"}}}
 
 
+def concerned(instance: Instance, happened: Change, *parents: Record, resource: ResourceInfo = HELLOS) -> list[ObjectKey]:
+    """The parents that a change concerns, where these are cached."""
+    caches = caches_of({resource: parents})
+    rules = [rule for rule in instance.rules if happened.watch in rule.watches]
+    concerns = [each for rule in rules for each in rule.concerned(happened, caches) if isinstance(each, Touched)]
+    return sorted((each.key.namespace, each.key.name) for each in concerns)
+
+
 def is_concerned(instance: Instance, happened: Change) -> bool:
     """Whether a parent's own change concerns it."""
-    target = instance.target(happened.resource.id)
-    return target is not None and concerned_by_parent(target, happened)
+    return concerned(instance, happened) == [happened.key]
 
 
-def concerned(instance: Instance, happened: Change, *parents: Record, resource: ResourceInfo = HELLOS) -> list[ObjectKey]:
-    """The parents that a child's change concerns, where these are cached."""
-    cached = {(resource.id, parent.key): parent for parent in parents}
-
-    def lookup(resource: ResourceId, key: ObjectKey) -> Record | None:
-        return cached.get((resource, key))
-
-    return sorted(parent.key for parent in concerned_by_child(instance, happened, lookup))
+def appear(instance: Instance, *parents: Record, resource: ResourceInfo = HELLOS) -> None:
+    """Have parents appear, so that orphans find them."""
+    for parent in parents:
+        concerned(instance, change(resource, None, parent))
 
 
 def decorator(**rule: JsonValue) -> DecoratorController:
@@ -122,7 +126,7 @@ def test_a_deleted_child_concerns_its_controller():
 def test_an_orphan_concerns_the_parents_that_would_adopt_it():
     adopting = instance()
     for name, spec in {"web": SELECTS_WEB, "other": {"selector": {"matchLabels": {"app": "db"}}}, "none": {}}.items():
-        adopting.learn_parent(adopting.targets[0], ("n", name), record(name, spec=spec))
+        appear(adopting, record(name, spec=spec))
 
     orphan = change(CONFIGMAPS, None, record("c", labels={"app": "web"}))
 
@@ -131,9 +135,8 @@ def test_an_orphan_concerns_the_parents_that_would_adopt_it():
 
 def test_a_parent_that_is_gone_adopts_nobody():
     adopting = instance()
-    (target,) = adopting.targets
-    adopting.learn_parent(target, ("n", "web"), record("web", spec=SELECTS_WEB))
-    adopting.learn_parent(target, ("n", "web"), None)
+    appear(adopting, record("web", spec=SELECTS_WEB))
+    concerned(adopting, change(HELLOS, record("web", spec=SELECTS_WEB), None))
 
     assert not concerned(adopting, change(CONFIGMAPS, None, record("c", labels={"app": "web"})))
 
@@ -141,14 +144,14 @@ def test_a_parent_that_is_gone_adopts_nobody():
 @pytest.mark.parametrize("spec", [{}, {"selector": {}}, {"selector": "app=web"}, {"selector": {"matchLabels": {"a": 1}}}])
 def test_a_parent_without_a_usable_selector_adopts_nobody(spec: JsonObject):
     adopting = instance()
-    adopting.learn_parent(adopting.targets[0], ("n", "p"), record("p", spec=spec))
+    appear(adopting, record("p", spec=spec))
 
     assert not concerned(adopting, change(CONFIGMAPS, None, record("c", labels={"app": "web"})))
 
 
-def test_a_decorator_has_a_target_for_each_of_its_resources():
-    assert [target.resource for target in decorating().targets] == [PODS, NODES]
-    assert decorating().resources == (PODS, NODES, CONFIGMAPS)
+def test_a_decorator_has_parents_of_each_of_its_resources():
+    assert [parents.watch.resource for parents in decorating().parents] == [PODS, NODES]
+    assert [watch.resource for watch in decorating().watches] == [PODS, NODES, CONFIGMAPS]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +189,6 @@ def test_an_attachment_concerns_the_object_that_owns_it_of_whatever_target():
 
 def test_an_orphan_is_no_attachment():
     decorates = decorating()
-    decorates.learn_parent(decorates.targets[0], ("n", "p"), record("p", spec=SELECTS_WEB))
+    appear(decorates, record("p", spec=SELECTS_WEB), resource=PODS)
 
     assert not concerned(decorates, change(CONFIGMAPS, None, record("c", labels={"app": "web"})), record("p"), resource=PODS)

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from metaloop.common.objects.selector import Requirement, Selector
 from metaloop.common.report import UNKNOWN_VERSION, Write
-from metaloop.watcher.cache import ResourceCache
+from metaloop.watcher.core.cache import ResourceCache
 from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.watch import Watch
 
-from .objects import CONFIGMAPS, owned_by, record
+from ..objects import CONFIGMAPS, owned_by, record
 
 
 def write(name: str, version: str, *, uid: str = "") -> Write:
@@ -28,7 +29,7 @@ states = st.builds(
 
 @given(st.lists(st.tuples(st.booleans(), states)))
 def test_indexes_answer_as_a_search_through_everything_would(history: list[tuple[bool, tuple[str, str, str, dict[str, str]]]]):
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     for version, (is_removed, (name, namespace, owner, labels)) in enumerate(history, start=1):
         owners = owned_by(owner) if owner else []
         seen = record(name, namespace=namespace, version=version, labels=labels, ownerReferences=owners)
@@ -51,7 +52,7 @@ def _keys(records: object) -> list[tuple[str, str]]:
 
 
 def test_the_same_version_again_is_no_news():
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
 
     first, again = cache.put(record("a", version=3)), cache.put(record("a", version=3))
 
@@ -60,7 +61,7 @@ def test_the_same_version_again_is_no_news():
 
 
 def test_a_new_list_implies_the_deletions_that_it_does_not_show():
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     for name in ("kept", "gone"):
         cache.put(record(name, version=1))
 
@@ -74,7 +75,7 @@ def test_a_new_list_implies_the_deletions_that_it_does_not_show():
 
 
 def test_a_list_that_broke_off_implies_nothing():
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     cache.put(record("kept", version=1))
 
     cache.begin_list()
@@ -100,21 +101,21 @@ def test_a_list_that_broke_off_implies_nothing():
     ],
 )
 def test_a_write_is_seen_when_the_watch_has_come_so_far(awaited: Write, expected: bool):
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     cache.put(record("a", version=5))
 
     assert cache.has_seen(awaited) is expected
 
 
 def test_a_deletion_is_seen_once_the_object_is_on_its_way_out():
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     cache.put(record("a", version=5, deletionTimestamp="now"))
 
     assert cache.has_seen(write("a", ""))
 
 
 def test_a_bookmark_moves_the_watch_on():
-    cache = ResourceCache(CONFIGMAPS)
+    cache = ResourceCache(Watch(CONFIGMAPS), now=0.0)
     cache.progress("12")
 
     assert cache.has_seen(write("absent", "12"))

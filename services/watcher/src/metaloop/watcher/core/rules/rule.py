@@ -1,0 +1,78 @@
+"""What a routing rule is, and what it answers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from metaloop.common.job import JobKey
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.change import Change
+from metaloop.watcher.core.fair_queue import MarkClass
+from metaloop.watcher.core.record import Record
+from metaloop.watcher.core.watch import Watch
+
+
+class Touched(NamedTuple):
+    """A unit of work that has to be looked at."""
+
+    key: JobKey
+    klass: MarkClass = MarkClass.CHANGED
+    version: int = 0
+    """The resourceVersion that the parent came to, where it is the parent that changed; else 0."""
+    is_new_parent: bool = False
+    """Whether there is one parent more than before."""
+
+
+class Ended(NamedTuple):
+    """A unit of work that is no more: its parent was deleted, or is not selected."""
+
+    key: JobKey
+    was_parent: bool = False
+    """Whether there is one parent fewer than before."""
+
+
+Concern: TypeAlias = Touched | Ended
+
+
+class Unit(NamedTuple):
+    """A unit of work, and its parent as it is cached."""
+
+    key: JobKey
+    resource: ResourceInfo
+    """The parent's resource."""
+    parent: Record
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The objects of one watch that a claim shows together. Compared by identity."""
+
+    watch: Watch
+
+
+class Shown(NamedTuple):
+    """Objects of a group that a claim shows."""
+
+    group: Group
+    records: Sequence[Record]
+
+
+class Rule(Protocol):
+    """One way in which objects concern the units of work of a controller."""
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """What has to be watched for it. The events of these watches are routed to it."""
+        ...
+
+    def concerned(self, change: Change, caches: Caches) -> Iterable[Concern]:
+        """The units of work that a change concerns. The caches hold the state after the change.
+
+        The rule keeps its indexes up to date from the changes that it is asked about.
+        """
+        ...
+
+    def shown(self, unit: Unit, caches: Caches) -> Iterable[Shown]:
+        """What a claim shows of a unit of work because of this rule."""
+        ...

@@ -1,0 +1,25 @@
+"""Caches, queue and router of one watcher, connected: changes go in, and come out as units of work that can be observed."""
+
+import time
+
+from metaloop.watcher.core.caches import Caches
+from metaloop.watcher.core.limits import Limits
+from metaloop.watcher.core.observer import Observer
+from metaloop.watcher.core.running import RunningControllers
+from metaloop.watcher.core.subscriptions import RelatedSubscriptions, ServedResources, Signal
+from metaloop.watcher.ownership import Ownership
+from metaloop.watcher.route import Router
+from metaloop.watcher.workqueue import Clock, WorkQueue
+
+
+class Routing:
+    """The parts through which a change passes from its cache to the queue."""
+
+    def __init__(self, *, shard: str, limits: Limits, served: ServedResources, changed: Signal, clock: Clock = time.monotonic) -> None:
+        self.caches = Caches()
+        self.queue = WorkQueue(shard=shard, cache=self.caches, limits=limits, clock=clock)
+        self.ownership = Ownership(self.queue)
+        self.subscriptions = RelatedSubscriptions(self.caches, served=served, needs_changed=changed)
+        self.running = RunningControllers(self.caches)
+        self.router = Router(self.queue, self.caches, running=self.running, subscriptions=self.subscriptions, ownership=self.ownership)
+        self.observer = Observer(self.running, self.caches, subscriptions=self.subscriptions)
