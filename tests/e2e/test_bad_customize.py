@@ -101,7 +101,7 @@ async def test_slow_customize_hook_delays_nobody_else(story: Story) -> None:
 
 
 def _with_little_patience(hooks: JsonObject) -> JsonObject:
-    patient = hooks["customize"]
-    if not isinstance(patient, dict) or not isinstance(patient["webhook"], dict):
+    customize = hooks["customize"]
+    if not isinstance(customize, dict) or not isinstance(customize["webhook"], dict):
         raise TypeError(f"no customize hook: {hooks}")
-    return {**hooks, "customize": {**patient, "webhook": {**patient["webhook"], "timeout": "1s"}}}
+    return {**hooks, "customize": {**customize, "webhook": {**customize["webhook"], "timeout": "1s"}}}

@@ -28,7 +28,7 @@ async def test_children_no_longer_desired_are_deleted(story: Story) -> None:
 
 
 async def test_empty_list_of_children_deletes_them_all(story: Story) -> None:
-    """A valid answer with no children is a wish; an invalid answer is none."""
+    """A valid answer without children deletes them all; an invalid answer deletes none."""
     await story.controller()
     await story.parent("p")
     await eventually(lambda: story.settled("p"))

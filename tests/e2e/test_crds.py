@@ -1,4 +1,4 @@
-"""Our kinds, as a real API server sees them: what users of the original write is stored whole, defaults are set, names are known."""
+"""Our kinds, as a real API server sees them: what users of Metacontroller write is stored whole, defaults are set, names are known."""
 
 import pytest
 
@@ -109,7 +109,7 @@ async def test_status_is_a_subresource_with_conditions_and_counts(platform: Plat
     assert patched["status"] == status
 
 
-async def test_versions_and_keys_have_the_originals_defaults(platform: Platform) -> None:
+async def test_versions_and_keys_have_metacontrollers_defaults(platform: Platform) -> None:
     hook: JsonObject = {
         "webhook": {
             "caBundle": {"secretRef": _SECRET},
@@ -144,7 +144,7 @@ async def test_versions_and_keys_have_the_originals_defaults(platform: Platform)
         (DECORATORS, {}, "resources"),
     ],
 )
-async def test_what_the_original_refuses_is_refused(platform: Platform, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
+async def test_what_metacontroller_refuses_is_refused(platform: Platform, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
     with pytest.raises(ApiRefused, match=field):
         await platform.cluster.create(resource, _controller(resource, "refused", spec))
 
@@ -171,7 +171,7 @@ async def test_revision_keeps_any_patch_of_its_parent_and_the_names_of_its_child
         ("controllerrevisions", None, "Namespaced"),
     ],
 )
-async def test_kinds_have_the_originals_names_and_scope(platform: Platform, name: str, short_names: list[str] | None, scope: str) -> None:
+async def test_kinds_have_metacontrollers_names_and_scope(platform: Platform, name: str, short_names: list[str] | None, scope: str) -> None:
     found = await platform.cluster.get(CRDS, "", f"{name}.metacontroller.k8s.io")
 
     spec = unstructured.child_object(found, "spec")

@@ -1,7 +1,7 @@
 """Requests whose replies may be larger than a message: the asker pulls a large reply part by part.
 
 The answer to the request is then a ticket: it says where to ask for the parts, and how many there are. If all parts
-were sent at once, a large observation would crowd everything else out of both sides' buffers.
+were sent at once, a large observation would leave no room for anything else in both sides' buffers.
 """
 
 import asyncio
