@@ -148,8 +148,8 @@ class LeaderTerm:
 
 
 @asynccontextmanager
-async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[None]:
-    """The watcher, part of the service for as long as the block lasts."""
+async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds = WORLDS) -> AsyncIterator[None]:
+    """The watcher, part of the service for as long as the block lasts. It serves the kinds of `worlds`."""
     service.probes.alive("nats", _check_connected)  # until the first connection is made, which may take any time
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
@@ -157,7 +157,7 @@ async def build(service: Service, settings: WatcherSettings) -> AsyncIterator[No
         EventRecorder.running(kube) as events,
         _leadership(service, kube, link, settings=settings) as leadership,
     ):
-        watcher = Watcher(settings, kube, LeaderRecorder(events, leads=leadership.leads))
+        watcher = Watcher(settings, kube, LeaderRecorder(events, leads=leadership.leads), worlds=worlds)
         term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads)
 
         async def check_cluster() -> None:
