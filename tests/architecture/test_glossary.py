@@ -140,4 +140,4 @@ def test_public_names_are_made_of_terms_of_the_glossary() -> None:
 
 def is_being_renamed(path: str) -> bool:
     """Whether names are still being changed there."""
-    return path.startswith(("services/watcher/", "services/reconciler/", "docs/architecture.md"))
+    return path.startswith(("services/reconciler/", "docs/architecture.md"))
