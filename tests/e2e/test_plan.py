@@ -15,7 +15,7 @@ from metaloop.common.api.revision import REVISIONS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
-from metaloop.devkit.dryrun.gateway import own_gateway
+from metaloop.devkit.dryrun.gateway import local_gateway
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS
 from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
@@ -321,7 +321,7 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
     mark = desk.platform.audit.mark()
 
     with run_folder() as folder:
-        async with own_gateway(folder, kubeconfig=str(desk.platform.plane.kubeconfig_path)) as gateway:
+        async with local_gateway(folder, kubeconfig=str(desk.platform.plane.kubeconfig_path)) as gateway:
             elsewhere = ("--gateway-url", gateway.url, "--gateway-token", gateway.token)
             ended = await desk.types("plan", "configmap/subject", *elsewhere)
 

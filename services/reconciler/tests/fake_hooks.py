@@ -34,7 +34,7 @@ class FakeHooks:
 
 
 @dataclass
-class FakeFollower:
+class FakeSubscriptions:
     """A watcher that follows what it is told to; `selected` is what it finds."""
 
     selected: Related = field(default_factory=lambda: Related(fingerprint=""))

@@ -86,8 +86,8 @@ class OneChild:
     def _strategy_for(self, found: JsonObject | None) -> ApplyStrategy:
         managed = managed_of(found) if found is not None else {}
         if self.strategy == "server-side-apply":
-            return ServerSideApply(schemas=self.schemas.of, managed=managed)
-        return DynamicApply(schemas=self.schemas.of, managed=managed)
+            return ServerSideApply(schemas=self.schemas.of, managed_fields=managed)
+        return DynamicApply(schemas=self.schemas.of, managed_fields=managed)
 
     def _observed(self, found: JsonObject | None) -> Observed:
         objects = () if found is None else (as_watched(found),)
@@ -112,4 +112,4 @@ def managed_of(obj: JsonObject) -> dict[str, JsonObject]:
 
 def as_watched(obj: JsonObject) -> JsonObject:
     """The object as the watcher shows it."""
-    return {**obj, "metadata": {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}}
+    return unstructured.without_metadata(obj, {"managedFields"})

@@ -1,8 +1,9 @@
 """Worlds with rolling updates: a parent whose template rolls out to its Gadgets, and the hook that makes Gadgets of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from worlds import LABELS, PARENT_UID, THINGS, stored
+from worlds import DYNAMIC_APPLY, EMPTY_ANSWER, LABELS, PARENT_UID, THINGS, observed_with, stored
 
 from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.api.revision import REVISIONS, ClaimedChild, children_field
@@ -11,7 +12,6 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.last_applied import new_child
-from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.kinds.composite import COMPOSITE
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
@@ -85,7 +85,7 @@ def gadgets_of(parent: JsonObject) -> Answer:
     names, text = spec.get("names"), unstructured.text(unstructured.child_object(spec, "template"), "text")
     assert isinstance(names, list)
     children = tuple([gadget(str(name), text) for name in names])
-    return Answer(status={"wanted": len(children)}, children=children, resync_after_seconds=None, finalized=False)
+    return replace(EMPTY_ANSWER, status={"wanted": len(children)}, children=children)
 
 
 def world(
@@ -94,13 +94,8 @@ def world(
     """A parent with these Gadgets."""
     parsed = parse_composite(controller or rolling_controller(parent=info))
     the_parent = parent or rolling_parent(info=info)
-    return Observed(
-        controller=parsed,
-        info=info,
-        parent=the_parent,
-        selector=child_selector(parsed, the_parent),
-        groups=(ChildGroup(info=GADGETS, method=parsed.children[0].method, objects=children),),
-    )
+    gadgets = ChildGroup(info=GADGETS, method=parsed.children[0].method, objects=children)
+    return observed_with(parsed, info, the_parent, (gadgets,), selector=child_selector(parsed, the_parent))
 
 
 def claimed(*names: str, info: ResourceInfo = GADGETS) -> frozenset[ClaimedChild]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from fake_api import FakeApi
-from fake_hooks import FakeFollower, FakeHooks, FakeLease, FakeRecorder, OpenSlot
+from fake_hooks import FakeHooks, FakeLease, FakeRecorder, FakeSubscriptions, OpenSlot
 from rolling import GADGETS, READY, gadgets_of, rolling_controller, rolling_parent
 from syncing import a_syncer
 from worlds import THINGS
@@ -71,10 +71,10 @@ class RollingSync:
         self.api = api or GenerationApi()
         self.hooks = FakeHooks(hook)
         self.recorder = FakeRecorder()
-        self.follower = FakeFollower()
+        self.subscriptions = FakeSubscriptions()
         self.controller = rolling_controller(**controller)  # type: ignore[arg-type]
         self.api.put(THINGS, parent or rolling_parent())
-        self._syncer = a_syncer(self.api, self.hooks, self.recorder, follower=self.follower)
+        self._syncer = a_syncer(self.api, self.hooks, self.recorder, subscriptions=self.subscriptions)
 
     @property
     def parent(self) -> JsonObject:

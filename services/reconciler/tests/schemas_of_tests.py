@@ -1,13 +1,13 @@
 """A small OpenAPI document, in the form in which API servers serve them, and schemas that are kept up to date."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.openapi import schema_of
-from metaloop.reconciler.core.apply.schema import Schema
+from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 from metaloop.reconciler.schemas import Schemas, Source
 
 GADGETS = ResourceInfo(api_version="apps/v1", resource="gadgets", kind="Gadget", namespaced=True)
@@ -104,6 +104,17 @@ def known(info: ResourceInfo) -> Schema:
 
 GADGET = known(GADGETS)
 WIDGET = known(WIDGETS)
+
+
+class GuessedSchemas:
+    """Provides guessed schemas only."""
+
+    def of(self, info: ResourceInfo) -> Schema:
+        """The guessed schema of a kind."""
+        return guessed_schema(info)
+
+    async def wait_for(self, infos: Iterable[ResourceInfo]) -> None:
+        """Returns at once: there is nothing to wait for."""
 
 
 @asynccontextmanager

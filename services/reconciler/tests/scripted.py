@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from worlds import DYNAMIC_APPLY
+
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Related
-from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.effects import VERBS, Done, Effects
 from metaloop.reconciler.core.model import Action, Observed, ParentEdit, RevisionAction
 from metaloop.reconciler.core.pipeline import sync
@@ -58,7 +59,7 @@ class Script:
     """What adopting and releasing comes to."""
     written: Effects | None = None
     """What writing children comes to."""
-    edited: Callable[[ParentEdit, JsonObject], JsonObject | None] = lambda edit, parent: edit.make(parent) or parent
+    edited: Callable[[ParentEdit, JsonObject], JsonObject | None] = lambda edit, parent: edit.mutate(parent) or parent
     """What becomes of the parent."""
 
     def result(self, step: Step) -> object:  # noqa: PLR0911 - one for each kind of step
@@ -127,7 +128,7 @@ def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
     """A step as the tests write it: its name, and what it is about."""
     match step:
         case EditParent(observed, edit):
-            is_needed = edit.make(observed.parent) is not None
+            is_needed = edit.mutate(observed.parent) is not None
             return f"parent: {edit.name.lower()}" if is_needed else f"parent: {edit.name.lower()} is as it should be"
         case ClaimChildren(_, actions):
             return _about("claim", actions)

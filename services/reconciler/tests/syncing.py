@@ -3,38 +3,50 @@
 from collections.abc import Callable
 
 from fake_api import FakeApi
-from fake_hooks import FakeFollower, FakeHooks, FakeLease, FakeRecorder, OpenSlot
+from fake_hooks import FakeHooks, FakeLease, FakeRecorder, FakeSubscriptions, OpenSlot
+from schemas_of_tests import GuessedSchemas
 from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation, ObservedGroup, Related
 from metaloop.common.report import SyncReport
 from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
+from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.deletion_guards import DeletionGuards
+from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.server_side_writer import ServerSideWriter
-from metaloop.reconciler.strategies import GuessedSchemas, Strategies
-from metaloop.reconciler.sync import Syncer, Writers
+from metaloop.reconciler.strategies import Strategies
+from metaloop.reconciler.sync import Dependencies, Syncer
 
 
 def a_syncer(
-    api: FakeApi, hooks: FakeHooks, recorder: FakeRecorder, *, follower: FakeFollower | None = None, guards: DeletionGuards | None = None
+    api: FakeApi,
+    hooks: FakeHooks,
+    recorder: FakeRecorder,
+    *,
+    subscriptions: FakeSubscriptions | None = None,
+    guards: DeletionGuards | None = None,
 ) -> Syncer:
     """All stages of a sync over these fakes."""
     server_side = ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")
     return Syncer(
-        writers=Writers(
+        dependencies=Dependencies(
             children=ChildrenWriter(api, width=2, server_side=server_side, on_drift=lambda: None),
             hooks=hooks,
             parents=ParentWriter(api),
             revisions=RevisionWriter(api),
-            follower=follower or FakeFollower(),
+            subscriptions=subscriptions or FakeSubscriptions(),
             recorder=recorder,
-            strategies=Strategies(schemas=GuessedSchemas()),
-            guards=guards or DeletionGuards(),
-        )
+            strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),
+            guards=guards or DeletionGuards(limits=DEFAULT_LIMITS),
+        ),
+        observer=Observer(KINDS),
+        syncs=SYNCS,
     )
 
 
@@ -55,8 +67,8 @@ class Sync:
         self.controller = controller or a_controller()
         self.related: Related | None = None
         self.api.put(THINGS, parent or a_parent())
-        self.follower = FakeFollower()
-        self._syncer = a_syncer(self.api, self.hooks, self.recorder, follower=self.follower, guards=guards)
+        self.subscriptions = FakeSubscriptions()
+        self._syncer = a_syncer(self.api, self.hooks, self.recorder, subscriptions=self.subscriptions, guards=guards)
 
     @property
     def parent(self) -> JsonObject:

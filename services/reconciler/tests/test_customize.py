@@ -24,7 +24,7 @@ def customized() -> Sync:
     hooks["customize"] = {"webhook": {"url": "http://hook.example/customize"}}
     sync = Sync(lambda _: {}, controller=controller)
     sync.hooks.rules = lambda _: RULES
-    sync.follower.selected = FOUND
+    sync.subscriptions.selected = FOUND
     return sync
 
 
@@ -33,7 +33,7 @@ async def test_related_objects_are_followed_and_shown():
 
     await sync.run()
 
-    [request] = sync.follower.told
+    [request] = sync.subscriptions.told
     assert request.queries == (RelatedQuery(resource=CONFIG_MAPS.id, where=InNamespace("default"), names=frozenset({"shared"})),)
     assert sync.hooks.requests[0]["related"] == {"ConfigMap.v1": {"shared": SHARED}}
 
@@ -41,10 +41,10 @@ async def test_related_objects_are_followed_and_shown():
 async def test_customize_is_not_asked_again_while_it_would_be_shown_the_same():
     sync = customized()
     await sync.run()
-    sync.related = replace(FOUND, fingerprint=sync.follower.told[0].fingerprint)
+    sync.related = replace(FOUND, fingerprint=sync.subscriptions.told[0].fingerprint)
     await sync.run()
     asked = len(sync.hooks.customized)
-    sync.related = replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)
+    sync.related = replace(FOUND, fingerprint=sync.subscriptions.told[-1].fingerprint)
 
     await sync.run()
 
@@ -56,7 +56,7 @@ async def test_changed_label_of_the_parent_has_customize_asked_again():
     sync = customized()
     await sync.run()
     await sync.run()
-    sync.related = replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)
+    sync.related = replace(FOUND, fingerprint=sync.subscriptions.told[-1].fingerprint)
     parent = sync.parent
     unstructured.metadata(parent)["labels"] = {"new": "label"}
     await sync.api.replace(sync.observe().observation.parent_resource, parent)
@@ -70,7 +70,7 @@ async def test_changed_label_of_the_parent_has_customize_asked_again():
 async def test_resource_that_nobody_serves_is_told_and_nothing_is_deleted():
     sync = customized()
     sync.api.put(CONFIG_MAPS, stored(config_map("a"), owner=sync.parent))
-    sync.follower.selected = Related(fingerprint="", unknown=[SECRETS])
+    sync.subscriptions.selected = Related(fingerprint="", unknown=[SECRETS])
 
     report = await sync.run()
 
@@ -81,7 +81,7 @@ async def test_resource_that_nobody_serves_is_told_and_nothing_is_deleted():
 
 async def test_watch_that_has_not_synced_is_waited_for_quietly():
     sync = customized()
-    sync.follower.selected = Related(fingerprint="", waiting=[replace(CONFIG_MAPS, resource="secrets", kind="Secret")])
+    sync.subscriptions.selected = Related(fingerprint="", waiting=[replace(CONFIG_MAPS, resource="secrets", kind="Secret")])
 
     report = await sync.run()
 
@@ -103,11 +103,11 @@ async def test_rule_out_of_reach_is_refused_again_and_again():
 
 async def test_rule_for_what_nobody_serves_is_judged_once_somebody_does():
     sync = customized()
-    sync.follower.selected = Related(fingerprint="", unknown=[SECRETS])
+    sync.subscriptions.selected = Related(fingerprint="", unknown=[SECRETS])
     await sync.run()
     asked = len(sync.hooks.customized)
 
-    sync.follower.selected = FOUND
+    sync.subscriptions.selected = FOUND
     sync.related = _as_remembered(sync)
     await sync.run()
 
@@ -122,9 +122,9 @@ async def test_garbage_from_customize_deletes_nothing():
     report = await sync.run()
 
     assert (report.result, report.reason) == ("retry", "InvalidAnswer")
-    assert (list(sync.children), sync.follower.told) == (["a"], [])
+    assert (list(sync.children), sync.subscriptions.told) == (["a"], [])
 
 
 def _as_remembered(sync: Sync) -> Related:
     """What the watcher shows from now on: what it was told last to follow, and by which fingerprint."""
-    return replace(FOUND, fingerprint=sync.follower.told[-1].fingerprint)
+    return replace(FOUND, fingerprint=sync.subscriptions.told[-1].fingerprint)

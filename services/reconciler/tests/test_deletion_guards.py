@@ -1,5 +1,7 @@
 """DeletionGuards: an answer that deletes too much is carried out but for that, until somebody confirms it."""
 
+from dataclasses import replace
+
 import pytest
 from syncing import Sync
 from worlds import CONFIG_MAPS, a_controller, a_parent, config_map, stored
@@ -7,10 +9,10 @@ from worlds import CONFIG_MAPS, a_controller, a_parent, config_map, stored
 from metaloop.common.api import CONFIRM_DELETION_ANNOTATION, MAX_DELETE_SHARE_ANNOTATION
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.children.deletion_guard import DeletionLimits
+from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS, DeletionLimits
 from metaloop.reconciler.deletion_guards import DeletionGuards
 
-HALF = DeletionLimits(share=0.5, min_children=4)
+HALF = replace(DEFAULT_LIMITS, share=0.5, min_children=4)
 
 
 def annotated(obj: JsonObject, **annotations: str) -> JsonObject:
@@ -61,7 +63,7 @@ async def test_event_says_what_would_be_deleted_and_how_to_confirm_it():
     [
         pytest.param(a_family(keeps=2, of=4), id="just the share"),
         pytest.param(a_family(keeps=0, of=3), id="fewer children than the guard is for"),
-        pytest.param(a_family(keeps=0, of=9, limits=DeletionLimits()), id="no guard by default"),
+        pytest.param(a_family(keeps=0, of=9, limits=DEFAULT_LIMITS), id="no guard by default"),
         pytest.param(a_family(keeps=0, of=9, parent=annotated(a_parent(), confirmed="3")), id="confirmed for this generation"),
         pytest.param(a_family(keeps=0, of=9, controller=annotated(a_controller(), confirmed="true")), id="confirmed for all parents"),
         pytest.param(a_family(keeps=0, of=9, controller=annotated(a_controller(), share="1")), id="the controller allows all"),
@@ -81,7 +83,7 @@ async def test_deletion_is_carried_out(sync: Sync):
         pytest.param(a_family(keeps=0, of=9, parent=annotated(a_parent(), confirmed="true")), id="confirmed for no generation"),
         pytest.param(a_family(keeps=0, of=9, controller=annotated(a_controller(), confirmed="yes")), id="another word"),
         pytest.param(
-            a_family(keeps=8, of=9, limits=DeletionLimits(), controller=annotated(a_controller(), share="0")), id="the controller's own"
+            a_family(keeps=8, of=9, limits=DEFAULT_LIMITS, controller=annotated(a_controller(), share="0")), id="the controller's own"
         ),
     ],
 )
@@ -94,7 +96,7 @@ async def test_deletion_is_held_back(sync: Sync):
 
 @pytest.mark.parametrize("share", ["half", "", "-1", "1.5", "nan"])
 async def test_share_that_makes_no_sense_deletes_nothing(share: str):
-    sync = a_family(keeps=0, of=9, limits=DeletionLimits(), controller=annotated(a_controller(), share=share))
+    sync = a_family(keeps=0, of=9, limits=DEFAULT_LIMITS, controller=annotated(a_controller(), share=share))
 
     report = await sync.run()
 
@@ -105,7 +107,7 @@ async def test_share_that_makes_no_sense_deletes_nothing(share: str):
 
 async def test_what_is_recreated_counts_for_nothing():
     wanted = [config_map(f"c{index}", data={"key": "other"}) for index in range(9)]
-    guards = DeletionGuards(limits=DeletionLimits(share=0.0, min_children=1))
+    guards = DeletionGuards(limits=replace(DEFAULT_LIMITS, share=0.0, min_children=1))
     sync = Sync(lambda _: {"children": [*wanted]}, controller=a_controller(method="Recreate"), guards=guards)
     await sync.run()
     for child in list(sync.children.values()):
@@ -122,7 +124,7 @@ async def test_finalize_hook_deletes_as_it_likes():
     hooks["finalize"] = hooks["sync"]
     parent = a_parent(deleting=True)
     unstructured.metadata(parent)["finalizers"] = ["metacontroller.io/compositecontroller-things"]
-    sync = a_family(keeps=0, of=9, limits=DeletionLimits(share=0.0, min_children=1), controller=controller, parent=parent)
+    sync = a_family(keeps=0, of=9, limits=replace(DEFAULT_LIMITS, share=0.0, min_children=1), controller=controller, parent=parent)
 
     await sync.run()
 
@@ -131,7 +133,7 @@ async def test_finalize_hook_deletes_as_it_likes():
 
 async def test_parents_that_lose_everything_within_a_minute_are_counted():
     now = 0.0
-    guards = DeletionGuards(limits=DeletionLimits(emptied_parents=2), clock=lambda: now)
+    guards = DeletionGuards(limits=replace(DEFAULT_LIMITS, emptied_parents=2), clock=lambda: now)
     families = [Sync(lambda _: {}, guards=guards) for _ in range(4)]
     for family in families:
         family.api.put(CONFIG_MAPS, stored(config_map("c"), owner=a_parent()))

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from fake_hooks import OpenSlot
 from gateway_server import GatewayServer, serving
-from worlds import PARENT_UID, a_controller, a_parent, observed
+from worlds import PARENT_UID, THINGS, a_controller, a_parent, observed_with
 
 from metaloop.common.api import composite
 from metaloop.common.api.composite import child_selector, parse_composite
@@ -48,7 +48,7 @@ def world(controller: JsonObject) -> Observed:
     """A parent without children, of this controller."""
     parsed = parse_composite(controller)
     parent = a_parent()
-    return Observed(controller=parsed, info=observed().info, parent=parent, selector=child_selector(parsed, parent), groups=())
+    return observed_with(parsed, THINGS, parent, (), selector=child_selector(parsed, parent))
 
 
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
@@ -62,7 +62,8 @@ async def asked(hooks: HookCaller, seen: Observed, live: Sequence[Revision], slo
     """What the sync hook answers for each of these revisions."""
     hook = hook_to_call(seen)
     bodies = {
-        each.name: sync_request(seen.with_parent(each.parent), RequestObjects(children=()), hook=hook, keys=composite.KEYS) for each in live
+        each.name: sync_request(seen.with_parent(each.parent), RequestObjects(children=(), related=()), hook=hook, keys=composite.KEYS)
+        for each in live
     }
     answered = await hooks.call(seen, hook, bodies, slot=slot)
     return [sync_answer(body, is_strict=hook.strict, keys=composite.KEYS) for body in answered]

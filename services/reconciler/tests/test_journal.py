@@ -30,9 +30,9 @@ def test_soonest_resync_counts(wanted: list[float], expected: float | None):
 def test_actions_are_counted_by_kind_and_writes_kept_in_order():
     journal = Journal()
 
-    journal.note(Effects(done=(CREATED, DELETED)))
-    journal.note_write("Status", write_of(CONFIG_MAPS, A, is_deletion=False))
-    journal.note(Effects(done=(CREATED,)))
+    journal.record(Effects(done=(CREATED, DELETED)))
+    journal.record_write("Status", write_of(CONFIG_MAPS, A, is_deletion=False))
+    journal.record(Effects(done=(CREATED,)))
 
     assert journal.actions == {"CreateChild": 2, "DeleteChild": 1, "Status": 1}
     assert [write.name for write in journal.writes] == ["a", "b", "a", "a"]
@@ -42,7 +42,7 @@ def test_write_that_may_have_worked_is_reported_though_no_action_is_counted():
     journal = Journal()
     uncertain = write_of(CONFIG_MAPS, A, is_deletion=False)
 
-    journal.note(Effects(failures=(Failure(what="create a", error=Conflict("?"), uncertain=uncertain),)))
+    journal.record(Effects(failures=(Failure(what="create a", error=Conflict("?"), uncertain=uncertain),)))
 
     assert (journal.writes, journal.actions) == ([uncertain], {})
 
@@ -50,6 +50,6 @@ def test_write_that_may_have_worked_is_reported_though_no_action_is_counted():
 def test_nothing_done_is_nothing_noted():
     journal = Journal()
 
-    journal.note(Effects())
+    journal.record(Effects())
 
     assert (journal.writes, journal.actions, journal.unknown_keys) == ([], {}, ())

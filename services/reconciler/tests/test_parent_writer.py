@@ -29,7 +29,7 @@ def world(api: FakeApi, **parts: Any) -> Observed:
 async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None) -> Write | None:
     """Writes the status that the hook answered for a parent."""
     status = next_status(seen.parent, READY)
-    edit = ParentEdit(name="Status", make=lambda parent: with_status(parent, status), subresource="status")
+    edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, status), subresource="status")
     edited = await ParentWriter(api).edit(seen, edit, lease=lease or FakeLease())
     return edited.write
 
@@ -121,7 +121,7 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
     def let_go(parent: JsonObject) -> JsonObject:
         return {**parent, "metadata": {**unstructured.metadata(parent), "finalizers": []}}
 
-    edited = await ParentWriter(api).edit(seen, ParentEdit(name="Finalizer", make=let_go), lease=FakeLease())
+    edited = await ParentWriter(api).edit(seen, ParentEdit(name="Finalizer", mutate=let_go), lease=FakeLease())
 
     assert edited.parent is None
     assert edited.write is not None
@@ -134,7 +134,7 @@ async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_chang
     api = DroppingApi()
     writer, seen = ParentWriter(api), world(api, status=STORED)
 
-    edit = ParentEdit(name="Status", make=lambda parent: with_status(parent, {**STORED, "unknown": 1}), subresource="status")
+    edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, {**STORED, "unknown": 1}), subresource="status")
     for _ in range(3):
         await writer.edit(seen, edit, lease=FakeLease())
     assert dict(api.requests) == {"replace status": 1}

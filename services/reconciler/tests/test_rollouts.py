@@ -90,7 +90,7 @@ async def test_older_revisions_are_asked_about_with_the_parent_as_it_was():
 async def test_every_revision_is_shown_what_the_customize_hook_asked_to_see_of_the_parent_as_it_is():
     sync = await rolled_out(hooks={hook: {"webhook": {"url": f"http://hook.example/{hook}"}} for hook in ("sync", "customize")})
     shared = stored(config_map("shared"))
-    sync.follower.selected = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[shared])])
+    sync.subscriptions.selected = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[shared])])
     sync.say("v2")
     sync.hooks.requests.clear()
     sync.hooks.customized.clear()

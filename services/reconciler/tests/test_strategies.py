@@ -1,6 +1,9 @@
 """Who decides how a controller's children are written."""
 
+from dataclasses import replace
+
 import pytest
+from schemas_of_tests import GuessedSchemas
 from worlds import a_controller, observed
 
 from metaloop.common.api.composite import parse_composite
@@ -18,8 +21,7 @@ def annotated(strategy: str) -> Observed:
     raw = a_controller()
     annotations: JsonObject = {"metaloop.dev/apply-strategy": strategy} if strategy else {}
     raw["metadata"] = {**unstructured.metadata(raw), "annotations": annotations}
-    plain = observed()
-    return Observed(controller=parse_composite(raw), info=plain.info, parent=plain.parent, groups=plain.groups)
+    return replace(observed(), controller=parse_composite(raw))
 
 
 @pytest.mark.parametrize(
@@ -32,9 +34,9 @@ def annotated(strategy: str) -> Observed:
     ],
 )
 async def test_annotation_of_the_controller_counts_for_more_than_the_setting(setting: str, annotation: str, expected: type):
-    assert isinstance(await Strategies(default=setting).of(annotated(annotation)), expected)
+    assert isinstance(await Strategies(schemas=GuessedSchemas(), default=setting).of(annotated(annotation)), expected)
 
 
 async def test_strategy_that_there_is_not_is_the_controllers_fault():
     with pytest.raises(InvalidSpec, match="apply-strategy"):
-        await Strategies().of(annotated("magic"))
+        await Strategies(schemas=GuessedSchemas(), default="dynamic-apply").of(annotated("magic"))

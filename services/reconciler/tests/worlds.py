@@ -1,13 +1,17 @@
 """Small worlds for tests: a controller, a parent and its children, whole but for what the test is about."""
 
 from metaloop.common.api.composite import child_selector, parse_composite
+from metaloop.common.api.controller import Controller
 from metaloop.common.api.decorator import parse_decorator
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.selector import Selector
 from metaloop.common.observation import Granted, Observation, ObservedGroup
-from metaloop.reconciler.core.model import ChildGroup, Observed
+from metaloop.reconciler.core.apply.schema import guessed_schema
+from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
+from metaloop.reconciler.core.model import Answer, ChildGroup, Observed
 
 PARENT_UID = "uid-of-parent"
 LABELS: JsonObject = {"app": "mine"}
@@ -19,6 +23,9 @@ CLUSTER_THINGS = ResourceInfo(
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False, has_status=True)
+
+DYNAMIC_APPLY = DynamicApply(schemas=guessed_schema, managed_fields={})
+EMPTY_ANSWER = Answer(status=None, children=(), resync_after_seconds=None, finalized=False, labels={}, annotations={}, unknown_keys=())
 
 
 def a_controller(
@@ -111,21 +118,31 @@ def observed(
     raw = a_controller(parent=info, children=tuple(each.info for each in groups), generate_selector=generate_selector)
     the_parent = parent if parent is not None else a_parent(info)
     controller = parse_composite(raw)
+    return observed_with(controller, info, the_parent, groups or (group(),), selector=child_selector(controller, the_parent))
+
+
+def observed_with(
+    controller: Controller, info: ResourceInfo, parent: JsonObject, groups: tuple[ChildGroup, ...], *, selector: Selector | None
+) -> Observed:
+    """A parent with these groups of candidates, and nothing else around it."""
     return Observed(
         controller=controller,
         info=info,
-        parent=the_parent,
-        selector=child_selector(controller, the_parent),
-        groups=groups or (group(),),
+        parent=parent,
+        groups=groups,
+        selector=selector,
+        revisions=(),
+        related=None,
+        managed_fields={},
+        part="",
     )
 
 
 def decorated(*groups: ChildGroup, parent: JsonObject | None = None, controller: JsonObject | None = None) -> Observed:
     """A Thing with candidates for attachments."""
     raw = controller if controller is not None else a_decorator(children=tuple(each.info for each in groups))
-    return Observed(
-        controller=parse_decorator(raw), info=THINGS, parent=parent if parent is not None else a_parent(), groups=groups or (group(),)
-    )
+    the_parent = parent if parent is not None else a_parent()
+    return observed_with(parse_decorator(raw), THINGS, the_parent, groups or (group(),), selector=None)
 
 
 def granted(

@@ -1,4 +1,4 @@
-"""A rehearsal as people read it, and as programs do."""
+"""How the result of a dry run is shown, as text and as JSON."""
 
 import io
 from dataclasses import replace
@@ -11,7 +11,7 @@ from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject
 from metaloop.common.testing.builders import job_key, sync_report
-from metaloop.devkit.dryrun.rehearsal import PlannedWrite, Rehearsal
+from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite
 from metaloop.devkit.dryrun.show import as_json, difference_of, print_text
 
 REPORT = sync_report(job_key(), "plan")
@@ -28,10 +28,10 @@ def a_write(verb: str = "update", *, before: JsonObject | None = None, after: Js
     return PlannedWrite(verb=verb, info=CONFIG_MAPS, name="ConfigMap default/a", reason="the data differ", before=before, after=after)
 
 
-def text_of(rehearsal: Rehearsal) -> str:
+def text_of(result: DryRun) -> str:
     """What is printed."""
     out = io.StringIO()
-    print_text(rehearsal, title="CompositeController/web: Thing default/p", console=Console(file=out, width=120))
+    print_text(result, title="CompositeController/web: Thing default/p", console=Console(file=out, width=120))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
@@ -101,7 +101,7 @@ def test_writes_are_numbered_with_their_signs_and_reasons() -> None:
         replace(a_write(before=an_object(), after=an_object(status={"a": 1})), info=THINGS, name="Thing default/p", subresource="status"),
     ]
 
-    lines = text_of(Rehearsal(writes=writes, report=REPORT)).splitlines()
+    lines = text_of(DryRun(writes=writes, report=REPORT)).splitlines()
 
     assert lines[0] == "CompositeController/web: Thing default/p"
     assert [line for line in lines if line[:1] in "-+±~" and line[2:4] in {"1.", "2.", "3.", "4."}] == [
@@ -113,21 +113,21 @@ def test_writes_are_numbered_with_their_signs_and_reasons() -> None:
 
 
 def test_events_stand_below_the_writes() -> None:
-    text = text_of(Rehearsal(writes=[a_write("delete")], events=["Warning SyncError on Thing default/p: it broke"], report=REPORT))
+    text = text_of(DryRun(writes=[a_write("delete")], events=["Warning SyncError on Thing default/p: it broke"], report=REPORT))
 
     assert text.index("delete ConfigMap") < text.index("! event: Warning SyncError on Thing default/p: it broke")
 
 
-SUMMARIES: dict[str, tuple[Rehearsal, str]] = {
-    # what it shows: (the rehearsal, its last line)
-    "nothing to do": (Rehearsal(report=REPORT), "Nothing to do: all is as desired."),
-    "writes": (Rehearsal(writes=[a_write("delete")], report=REPORT), "1 writes would be done, and none was."),
+SUMMARIES: dict[str, tuple[DryRun, str]] = {
+    # what it shows: (the result, its last line)
+    "nothing to do": (DryRun(report=REPORT), "Nothing to do: all is as desired."),
+    "writes": (DryRun(writes=[a_write("delete")], report=REPORT), "1 writes would be done, and none was."),
     "a resync": (
-        Rehearsal(writes=[a_write("delete")], report=replace(REPORT, resync_after_seconds=2.5)),
+        DryRun(writes=[a_write("delete")], report=replace(REPORT, resync_after_seconds=2.5)),
         "1 writes would be done, and none was; it would be looked at again after 2.5 s.",
     ),
     "a failure": (
-        Rehearsal(
+        DryRun(
             writes=[a_write("delete")], report=replace(REPORT, result="retry", fault=Fault.INVALID_ANSWER, message="in the hook's answer")
         ),
         "The sync would end with InvalidAnswer: in the hook's answer",
@@ -136,14 +136,14 @@ SUMMARIES: dict[str, tuple[Rehearsal, str]] = {
 
 
 @pytest.mark.parametrize("case", SUMMARIES.values(), ids=SUMMARIES.keys())
-def test_last_line_sums_up(case: tuple[Rehearsal, str]) -> None:
-    rehearsal, summary = case
+def test_last_line_sums_up(case: tuple[DryRun, str]) -> None:
+    result, summary = case
 
-    assert text_of(rehearsal).splitlines()[-1] == summary
+    assert text_of(result).splitlines()[-1] == summary
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_stands() -> None:
-    assert "! event: [red]not red[/red]" in text_of(Rehearsal(events=["[red]not red[/red]"], report=REPORT))
+    assert "! event: [red]not red[/red]" in text_of(DryRun(events=["[red]not red[/red]"], report=REPORT))
 
 
 # -- for programs --------------------------------------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ def test_text_that_looks_like_markup_is_printed_as_it_stands() -> None:
 
 def test_json_has_title_writes_events_and_outcome() -> None:
     before, after = an_object(data={"a": "1"}), an_object(data={"a": "2"})
-    rehearsal = Rehearsal(writes=[a_write(before=before, after=after)], events=["an event"], report=replace(REPORT, resync_after_seconds=5))
+    result = DryRun(writes=[a_write(before=before, after=after)], events=["an event"], report=replace(REPORT, resync_after_seconds=5))
 
-    told = as_json(rehearsal, title={"controller": "web"})
+    told = as_json(result, title={"controller": "web"})
 
     assert told == {
         "controller": "web",
@@ -167,7 +167,7 @@ def test_json_has_title_writes_events_and_outcome() -> None:
                 "reason": "the data differ",
                 "before": before,
                 "after": after,
-                "diff": [*difference_of(rehearsal.writes[0])],
+                "diff": [*difference_of(result.writes[0])],
             }
         ],
         "events": ["an event"],
@@ -176,4 +176,4 @@ def test_json_has_title_writes_events_and_outcome() -> None:
 
 
 def test_rehearsal_that_never_ended_has_no_outcome() -> None:
-    assert as_json(Rehearsal(), title={})["outcome"] == {}
+    assert as_json(DryRun(), title={})["outcome"] == {}

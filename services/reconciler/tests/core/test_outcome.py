@@ -33,7 +33,7 @@ OUTCOMES: dict[str, tuple[MetaloopError, str, str, str]] = {
     "the webhook": (HookFailed(hook="sync", fault=Fault.TIMED_OUT, message="10 s"), "retry", "TimedOut", "parent"),
     "the webhook's spec": (HookFailed(hook="sync", fault=Fault.ENDPOINT_INVALID, message="x"), "rejected", "EndpointInvalid", "parent"),
     "what a newer gateway says": (HookFailed(hook="sync", fault=UnknownFault("Invented"), message="x"), "retry", "Invented", "parent"),
-    "a busy webhook": (HookThrottled(3.0), "throttled", "TooManyRequests", "nobody"),
+    "a busy webhook": (HookThrottled(3.0, fault=Fault.WEBHOOK_BUSY, message="x"), "throttled", "TooManyRequests", "nobody"),
     "an open circuit": (HookThrottled(3.0, fault=Fault.CIRCUIT_OPEN, message="x"), "throttled", "CircuitOpen", "nobody"),
     "the gateway": (Unavailable("no route"), "retry", "Unavailable", "log"),
     "an overloaded API server": (TooManyRequests("busy"), "retry", "TooManyRequests", "log"),
@@ -74,7 +74,7 @@ def test_sync_that_came_to_its_end_is_done():
 
 @pytest.mark.parametrize("wish", [None, 12.5])
 def test_webhooks_wish_is_passed_on(wish: float | None):
-    assert outcome_of(HookThrottled(wish)).after_seconds == wish
+    assert outcome_of(HookThrottled(wish, fault=Fault.WEBHOOK_BUSY, message="x")).after_seconds == wish
 
 
 def test_what_only_the_gateway_sees_mended_is_tried_again_within_a_time():

@@ -1,4 +1,4 @@
-"""`python -m metaloop.reconciler`: read the settings and run the service."""
+"""`python -m metaloop.reconciler` reads the settings and runs the service."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Announces the end of each sync: a log line, counters, and a Warning event on a parent whose owner must act."""
+"""Announces each finished sync: one log line, counters, and a Warning event if somebody has to fix something."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _seconds = metrics.histogram("metaloop_sync_seconds", "How long syncs took, thei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedSync:
-    """All there is to tell of one sync."""
+    """A sync that ended, and all that is announced about it."""
 
     key: JobKey
     parent: JsonObject
@@ -26,12 +26,12 @@ class FinishedSync:
     actions: Counter[str]
     """How many writes of each kind were carried out."""
     seconds: float
-    unknown_keys: tuple[str, ...] = ()
-    """Keys of a loosely read answer that nobody reads."""
+    unknown_keys: tuple[str, ...]
+    """Keys of a loosely read answer that no field has."""
 
 
 def announce(sync: FinishedSync, recorder: Recorder) -> None:
-    """Counts a sync, logs it, and records an event where its outcome is one for the parent's owner."""
+    """Counts a sync, logs it, and records an event if the parent is the audience of its fault."""
     _count(sync)
     _log_line(sync)
     if sync.outcome.fault is not None and sync.outcome.audience == "parent":
@@ -39,7 +39,7 @@ def announce(sync: FinishedSync, recorder: Recorder) -> None:
 
 
 def _record_event(sync: FinishedSync, fault: AnyFault, recorder: Recorder) -> None:
-    if fault.owner is Owner.APPROVER:  # nothing failed: the event asks for a confirmation, under its own reason
+    if fault.owner is Owner.APPROVER:  # nothing failed: the event asks for a confirmation, and has its own reason
         recorder.record(sync.parent, "Warning", fault.reason, sync.outcome.message)
     else:
         recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
@@ -54,7 +54,7 @@ def _count(sync: FinishedSync) -> None:
 
 
 def _log_line(sync: FinishedSync) -> None:
-    """The one line of each sync; at rest only those see it who ask for all lines."""
+    """The one log line of a sync. If the sync did nothing, its level is debug."""
     key, outcome = sync.key, sync.outcome
     line: dict[str, object] = {
         fields.CONTROLLER: str(key.controller),

@@ -25,7 +25,7 @@ from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.settings import Settings
 from metaloop.reconciler.strategies import Strategies
-from metaloop.reconciler.sync import Syncer, Writers
+from metaloop.reconciler.sync import Dependencies, Syncer
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
 _GATEWAY_IDLE_SECONDS = 30.0
@@ -48,17 +48,17 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
             server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
             schemas = Schemas(kube)
             service.run("schemas", schemas.run)
-            writers = Writers(
+            dependencies = Dependencies(
                 children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
                 hooks=hooks,
                 parents=ParentWriter(kube),
                 revisions=RevisionWriter(kube),
-                follower=link,
+                subscriptions=link,
                 recorder=recorder,
                 strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
                 guards=DeletionGuards(limits=settings.deletion_limits),
             )
-            syncer = Syncer(writers=writers, observer=Observer(kinds), syncs=syncs)
+            syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs)
             _register(service, _worker(link, syncer, settings), link=link, kube=kube)
             yield
 

@@ -1,6 +1,6 @@
-"""Carries out a `Plan` (and before it, claims), action by action, and reports what each came to.
+"""Carries out claims and plans, action by action, and reports the effect of each.
 
-Writes that don't depend on each other go out together, a bounded number at a time; one that fails stops none of the others.
+Independent writes are sent concurrently, up to a limit. One that fails stops none of the others.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.report import UNKNOWN_VERSION, Write
 from metaloop.reconciler.core.children.changes import ApplyStrategy
 from metaloop.reconciler.core.children.claim import name_conflict
-from metaloop.reconciler.core.effects import VERBS, Done, Effects
+from metaloop.reconciler.core.effects import Done, Effects, describe
 from metaloop.reconciler.core.model import (
     Action,
     Adopt,
@@ -39,13 +39,13 @@ from metaloop.reconciler.writes import replaced
 
 
 def _uncertain(action: Action) -> Write:
-    """What the watcher should look out for, since the answer was lost."""
+    """The write that the watcher should wait for, since no answer came."""
     namespace, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
     return Write(resource=action.info.id, namespace=namespace, name=name, uid="", resource_version=UNKNOWN_VERSION)
 
 
 class ChildrenWriter:
-    """Writes the children of any parent; `width` is how many of one parent's go out at once."""
+    """Writes the children of any parent. `width` is the number of concurrent writes for one parent."""
 
     def __init__(self, api: Api, *, width: int, server_side: ServerSideWriter, on_drift: Callable[[], None]) -> None:
         self._api = api
@@ -54,25 +54,25 @@ class ChildrenWriter:
         self._recreation = Recreation(api=api, server_side=server_side)
         self._noops = NoopWrites()
         self._on_drift = on_drift
-        """Told of children that differ from what is desired, before they are written."""
+        """Called before drifted children are written."""
 
     def without_noops(self, strategy: ApplyStrategy) -> ApplyStrategy:
-        """`strategy`, with what was learned from writes that changed nothing."""
+        """`strategy`, for which known no-op writes are no difference."""
         return WithoutNoops(strategy=strategy, noops=self._noops)
 
     async def claim(self, actions: Sequence[ClaimAction], *, observed: Observed, lease: LeaseGuard) -> Effects:
-        """Adopts and releases. Before the first adoption it looks at the parent live, once: raises Conflict where that one is another, or going."""
+        """Adopts and releases. Before it adopts, it reads the parent live. Raises Conflict if that was deleted."""
         if any(isinstance(action, Adopt) for action in actions):
-            await self._refuse_if_going(observed)
+            await self._require_live(observed)
         return await self._all(actions, observed=observed, lease=lease)
 
     async def carry_out(self, plan: Plan, *, observed: Observed, lease: LeaseGuard) -> Effects:
-        """Deletes, then creates and updates."""
+        """Carries out a plan: first the deletions, then the other writes."""
         deleted = await self._all(plan.deletions, observed=observed, lease=lease)
-        worthwhile = [write for write in plan.writes if not self._is_noop(write)]
-        if any(not isinstance(write, CreateChild) for write in worthwhile):
+        writes = [write for write in plan.writes if not self._is_noop(write)]
+        if any(not isinstance(write, CreateChild) for write in writes):
             self._on_drift()
-        written = await self._all(worthwhile, observed=observed, lease=lease)
+        written = await self._all(writes, observed=observed, lease=lease)
         return Effects(done=deleted.done + written.done, failures=deleted.failures + written.failures)
 
     def _is_noop(self, write: ChildWrite) -> bool:
@@ -82,21 +82,21 @@ class ChildrenWriter:
         if len(actions) <= 1:
             results = [await self._one(action, observed=observed, lease=lease) for action in actions]
         else:
-            results = await self._at_once(actions, observed=observed, lease=lease)
+            results = await self._concurrently(actions, observed=observed, lease=lease)
         return Effects(
             done=tuple([result for result in results if isinstance(result, Done)]),
             failures=tuple([result for result in results if isinstance(result, Failure)]),
         )
 
-    async def _at_once(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> list[Done | Failure]:
-        places = asyncio.Semaphore(self._width)
+    async def _concurrently(self, actions: Sequence[Action], *, observed: Observed, lease: LeaseGuard) -> list[Done | Failure]:
+        permits = asyncio.Semaphore(self._width)
 
-        async def in_turn(action: Action) -> Done | Failure:
-            async with places:
+        async def limited(action: Action) -> Done | Failure:
+            async with permits:
                 return await self._one(action, observed=observed, lease=lease)
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(in_turn(action)) for action in actions]
+            tasks = [group.create_task(limited(action)) for action in actions]
         return [task.result() for task in tasks]
 
     async def _one(self, action: Action, *, observed: Observed, lease: LeaseGuard) -> Done | Failure:
@@ -105,7 +105,7 @@ class ChildrenWriter:
             return await self._done(action, observed)
         except MetaloopError as error:
             uncertain = _uncertain(action) if isinstance(error, MAY_HAVE_WORKED) else None
-            return Failure(what=f"{VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error, uncertain=uncertain)
+            return Failure(what=describe(action), error=error, uncertain=uncertain)
 
     async def _done(self, action: Action, observed: Observed) -> Done:
         if isinstance(action, RecreateChild) and await self._recreation.is_needed(action):
@@ -141,16 +141,16 @@ class ChildrenWriter:
                 return await self._server_side.create(action)
             return await self._api.create(action.info, action.obj)
         except AlreadyExists as error:
-            raise await self._why_it_is_taken(action, observed) from error
+            raise await self._name_conflict(action, observed) from error
 
-    async def _why_it_is_taken(self, action: CreateChild | ApplyChild, observed: Observed) -> Conflict | NameTaken:
-        """A Conflict where what took the name is ours, going, or ours to adopt, so that looking again mends it; NameTaken otherwise."""
+    async def _name_conflict(self, action: CreateChild | ApplyChild, observed: Observed) -> Conflict | NameTaken:
+        """Why the name of a new child is taken. See `name_conflict`."""
         space, name = unstructured.namespace(action.obj), unstructured.name(action.obj)
         try:
             live = await self._api.get(action.info, space, name)
         except NotFound:
             return Conflict("it was there, and is gone again")
-        return name_conflict(live, wanted=action.obj, observed=observed)
+        return name_conflict(live, desired=action.obj, observed=observed)
 
     async def _release(self, action: Release) -> JsonObject | None:
         try:
@@ -158,7 +158,7 @@ class ChildrenWriter:
         except NotFound:
             return None
 
-    async def _refuse_if_going(self, observed: Observed) -> None:
+    async def _require_live(self, observed: Observed) -> None:
         try:
             live = await self._api.get(observed.info, observed.namespace, observed.name)
         except NotFound as error:

@@ -1,4 +1,4 @@
-"""Holds back what an answer would delete too much of, and remembers which controllers' parents lost everything lately."""
+"""Applies the deletion guards to each plan, and counts the parents that lost all their children lately."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,22 +15,22 @@ _WINDOW_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionGuards:
-    """The guards of all syncs of this process; by default they hold nothing back."""
+    """The guards of all syncs of this process."""
 
-    limits: DeletionLimits = field(default_factory=DeletionLimits)
+    limits: DeletionLimits
     clock: Callable[[], float] = monotonic
     _emptied: dict[ControllerId, deque[float]] = field(default_factory=dict[ControllerId, deque[float]])
     """When parents of each controller lost all their children, within the last minute."""
 
-    def passed(self, plan: Plan, children: tuple[ChildGroup, ...], observed: Observed) -> Guarded:
-        """What of a plan may be carried out. Raises InvalidSpec where the controller's own limit makes no sense."""
+    def check(self, plan: Plan, children: tuple[ChildGroup, ...], observed: Observed) -> Guarded:
+        """The part of a plan that may be carried out. Raises InvalidSpec if the controller's own limit is invalid."""
         controller = observed.controller.id
-        checked = guarded(plan, children, observed, limits=self.limits, emptied=self._lately(controller))
+        checked = guarded(plan, children, observed, limits=self.limits, emptied=self._emptied_lately(controller))
         if self.limits.emptied_parents and deletes_all(checked.plan, children):
             self._emptied.setdefault(controller, deque()).append(self.clock())
         return checked
 
-    def _lately(self, controller: ControllerId) -> int:
+    def _emptied_lately(self, controller: ControllerId) -> int:
         emptied = self._emptied.get(controller)
         if emptied is None:
             return 0

@@ -1,4 +1,4 @@
-"""Drives a sync: carries out its steps, one after the other, until it comes to its end."""
+"""Drives a sync: carries out its steps one after the other."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def drive(steps: Steps[T], carry_out: Callable[[Step], Awaitable[object]]) -> T:
-    """What the steps come to. The result of each is sent back; what `carry_out` raises on purpose is raised where the step was taken."""
+    """The result of `steps`. The result of each step, or its MetaloopError, goes back to where it was yielded."""
     with closing(steps):
         try:
             step = next(steps)

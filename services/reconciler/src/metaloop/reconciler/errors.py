@@ -1,16 +1,16 @@
-"""What can go wrong in one sync, drawn as a tree. The leaves of `metaloop.common.errors` are raised as they are.
+"""The errors of one sync. Those of `metaloop.common.errors` (Conflict, Refused and others) are raised as they are.
 
 MetaloopError
 ├── Transient
-│   └── HookThrottled        the webhook asks to wait: no failure, nobody is told
-└── SyncError                this sync could not be completed; told on the parent
-    ├── HookFailed           the gateway rejected the call: its fault says why, and whether it is retried
-    ├── RelatedUnknown       the customize hook asks for a resource that nobody serves: retried
-    ├── NameTaken            a desired child's name belongs to an object that is not ours to touch: retried
-    ├── DeletionHeldBack     an answer deletes more than a guard lets pass unconfirmed: retried
-    └── WritesFailed         some writes failed that don't depend on each other; the gravest of them decides
+│   └── HookThrottled        the webhook asks to wait: this is no failure, and nobody is told
+└── SyncError                the sync failed: the parent gets an event
+    ├── HookFailed           the gateway rejected the call: the fault says why, and whether it is retried
+    ├── RelatedUnknown       the customize hook asks for a resource that is not served: retried
+    ├── NameTaken            another object, which is not ours to touch, has the name of a desired child: retried
+    ├── DeletionHeldBack     an answer deletes more than the limit, and nobody confirmed it: retried
+    └── WritesFailed         some independent writes failed: the gravest failure decides
 
-What each fault means for the job stands in one table, `metaloop.common.faults`.
+`metaloop.common.faults` says what each fault means for the job.
 """
 
 from collections.abc import Sequence
@@ -25,27 +25,25 @@ _NAMED_AT_MOST: Final = 5
 
 
 class HookThrottled(Transient):
-    """The webhook asks to wait, or the gateway does on its behalf: the fault says which.
+    """The webhook asks to wait, or the gateway does on its behalf. The fault says which.
 
-    `after_seconds` is how long, None if the webhook did not say.
+    `after_seconds` is how long to wait. It is None if the webhook did not say.
     """
 
     fault: AnyFault = Fault.WEBHOOK_BUSY
 
-    def __init__(
-        self, after_seconds: float | None, *, fault: AnyFault = Fault.WEBHOOK_BUSY, message: str = "the webhook asks to wait"
-    ) -> None:
+    def __init__(self, after_seconds: float | None, *, fault: AnyFault, message: str) -> None:
         super().__init__(message)
         self.after_seconds = after_seconds
         self.fault = fault
 
 
 class SyncError(MetaloopError):
-    """This sync could not be completed."""
+    """The sync failed."""
 
 
 class HookFailed(SyncError):
-    """The webhook gave no usable answer; the fault is the one that the gateway named."""
+    """The webhook gave no usable answer. The fault is the one that the gateway named."""
 
     def __init__(self, *, hook: str, fault: AnyFault, message: str) -> None:
         super().__init__(f"{hook} hook: {message}")
@@ -53,38 +51,38 @@ class HookFailed(SyncError):
 
 
 class RelatedUnknown(SyncError):
-    """The customize hook asks for a resource that is not served. Once it is, the parent is synced at once."""
+    """The customize hook asks for a resource that the API server doesn't serve. Once it does, the parent is synced."""
 
     fault = Fault.RELATED_UNKNOWN
 
 
 class NameTaken(SyncError):
-    """A child can't be created: an object of that name exists, and it is not this parent's."""
+    """A child can't be created, because an object of that name exists and is not this parent's."""
 
     fault = Fault.NAME_TAKEN
 
 
 class DeletionHeldBack(SyncError):
-    """An answer deletes more than a guard lets pass; the message says what, and how it is confirmed."""
+    """An answer deletes more than a guard allows. The message says what, and how to confirm it."""
 
     fault = Fault.DELETION_HELD_BACK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One write that failed: `what` says which, as in "create ConfigMap default/a"."""
+    """A write that failed. `what` says which: `create ConfigMap default/a`."""
 
     what: str
     error: MetaloopError
     uncertain: Write | None = None
-    """The write, where it may have been executed although nobody answered."""
+    """The write, if it may have been executed although no answer came."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}"
 
 
 class WritesFailed(SyncError):
-    """Independent writes failed: each of them is in `failures`, and none was skipped because of another.
+    """Independent writes failed. `failures` has all of them: none was skipped because another one failed.
 
     The fault is that of the gravest failure.
     """

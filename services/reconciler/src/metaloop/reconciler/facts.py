@@ -1,15 +1,15 @@
-"""Remembers facts from one sync to the next, the latest of them."""
+"""Remembers the most recent facts from one sync to the next."""
 
 from collections import OrderedDict
 from typing import Final
 
 from metaloop.reconciler.core.steps import Fact
 
-_REMEMBERED: Final = 10_000
+_CAPACITY: Final = 10_000
 
 
 class Facts:
-    """What the syncs of this process learned. When there are too many facts, the oldest are forgotten."""
+    """What the syncs of this process have learned. When there are too many facts, the oldest is forgotten."""
 
     def __init__(self) -> None:
         self._facts: OrderedDict[Fact, None] = OrderedDict()
@@ -20,9 +20,9 @@ class Facts:
     def learn(self, fact: Fact) -> None:
         """Remember a fact."""
         self._facts[fact] = None
-        if len(self._facts) > _REMEMBERED:
+        if len(self._facts) > _CAPACITY:
             self._facts.popitem(last=False)
 
     def forget(self, fact: Fact) -> None:
-        """Remember a fact no longer, if it was known."""
+        """Forget a fact, if it is known."""
         self._facts.pop(fact, None)

@@ -1,4 +1,4 @@
-"""Asks hookgateway what a parent desires."""
+"""Calls hooks through the hook gateway."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
@@ -16,24 +16,24 @@ from metaloop.reconciler.errors import HookFailed, HookThrottled
 from metaloop.reconciler.ports import Slot
 from metaloop.reconciler.version_cache import VersionCache
 
-_EXCERPT: Final = 300
+_EXCERPT_LENGTH: Final = 300
 
 
 class HookCaller:
-    """Calls the hooks of all controllers, through the gateway."""
+    """Calls the hooks of all controllers through the gateway."""
 
     def __init__(self, gateway: Peer, *, token: str) -> None:
         self._gateway = gateway
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._targets = VersionCache(_no_targets)
-        """The headers that say whom to call, by the name of the hook: made once for each version of a controller."""
+        """The headers that name the webhook to call, by hook. They are made once for each version of a controller."""
 
     async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
-        """The bodies of a hook's answers to these, in their order; each stands under the name of its revision. The slot is lent meanwhile."""
+        """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent."""
         headers = {**self._headers, wire.TARGET_HEADER: self._target(observed.controller, hook), wire.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}) for revision, body in bodies.items()]
         async with slot.waiting():
-            verdicts = await _at_once(calls)
+            verdicts = await _gathered(calls)
         return [_answer_in(verdict, hook) for verdict in verdicts]
 
     def _target(self, controller: Controller, hook: Hook) -> str:
@@ -70,8 +70,8 @@ def _target_of(controller: Controller, hook: Hook) -> str:
     return wire.target_header(target)
 
 
-async def _at_once(calls: Sequence[Coroutine[None, None, wire.Verdict]]) -> list[wire.Verdict]:
-    """The verdicts of all calls, in their order; the first that raises cancels the others."""
+async def _gathered(calls: Sequence[Coroutine[None, None, wire.Verdict]]) -> list[wire.Verdict]:
+    """The verdicts of all calls, in their order. The first that raises cancels the others."""
     if len(calls) == 1:
         return [await calls[0]]
     try:
@@ -83,7 +83,7 @@ async def _at_once(calls: Sequence[Coroutine[None, None, wire.Verdict]]) -> list
 
 
 def _answer_in(verdict: wire.Verdict, hook: Hook) -> bytes:
-    """The answer that a verdict carries. Raises what ends a sync whose hook didn't answer, in the gateway's words."""
+    """The answer that a verdict carries. If there is none, raises HookThrottled or HookFailed."""
     match verdict:
         case wire.Accepted(body=answer) | wire.NotModified(body=answer):
             return answer
@@ -94,7 +94,7 @@ def _answer_in(verdict: wire.Verdict, hook: Hook) -> bytes:
 
 
 def _gateway_error(status: int, body: bytes) -> InvalidSpec | Unavailable:
-    text = body[:_EXCERPT].decode(errors="replace").strip()
+    text = body[:_EXCERPT_LENGTH].decode(errors="replace").strip()
     if status == 422:
         return InvalidSpec("spec.hooks", f"the hook gateway can't read it: {text}")
     return Unavailable(f"the hook gateway answered {status}: {text}")

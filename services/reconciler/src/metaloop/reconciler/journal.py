@@ -1,4 +1,4 @@
-"""What a sync did so far: true whatever stops it, and reported whatever stopped it."""
+"""Records what a sync did so far, for its report. The record is true however the sync ends."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from metaloop.reconciler.core.effects import Effects
 
 @dataclass(slots=True, kw_only=True)
 class Journal:
-    """The writes of one sync, and what was asked for meanwhile."""
+    """The writes of one sync, and what its hook asked for."""
 
     writes: list[Write] = field(default_factory=list)
     actions: Counter[str] = field(default_factory=Counter)
@@ -17,16 +17,16 @@ class Journal:
     unknown_keys: tuple[str, ...] = ()
 
     def resync_within(self, seconds: float) -> None:
-        """The parent is to be synced again so soon, or sooner where that was wanted already."""
-        wanted = self.resync_after_seconds
-        self.resync_after_seconds = seconds if wanted is None else min(wanted, seconds)
+        """Ask for a resync after this time. The shortest time that is asked for counts."""
+        before = self.resync_after_seconds
+        self.resync_after_seconds = seconds if before is None else min(before, seconds)
 
-    def note(self, effects: Effects) -> None:
-        """Notes what was carried out."""
+    def record(self, effects: Effects) -> None:
+        """Record the effects of actions on children."""
         self.writes += effects.writes
         self.actions.update(type(done.action).__name__ for done in effects.done)
 
-    def note_write(self, name: str, write: Write) -> None:
-        """Notes one write under the name of its action."""
+    def record_write(self, name: str, write: Write) -> None:
+        """Record one write under the name of its action."""
         self.writes.append(write)
         self.actions[name] += 1

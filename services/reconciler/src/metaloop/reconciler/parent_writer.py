@@ -1,4 +1,4 @@
-"""Writes to the parent itself: our finalizer, what a decorator wants of its metadata, and its status."""
+"""Writes the parent itself: our finalizer, its status, and the metadata that a decorator changes."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ _RETRIES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditResult:
-    """What an edit came to: the `parent` as it now is, None where there is no such parent any more; and the write, if there was one to do."""
+    """The `parent` as it is now, None if it no longer exists, and the write, if there was anything to write."""
 
     parent: JsonObject | None
     write: Write | None = None
@@ -33,24 +33,24 @@ class ParentWriter:
         self._noops = NoopWrites()
 
     async def edit(self, observed: Observed, edit: ParentEdit, *, lease: LeaseGuard) -> EditResult:
-        """Makes of the parent, or of a subresource of it, what `edit` does.
+        """Edits the parent or a subresource of it.
 
-        The parent is read live only after a conflict, and the edit is made anew of what it is then. Raises Conflict where it doesn't come to rest.
+        After a conflict, the parent is read live and edited again. Raises Conflict if that does not succeed either.
         """
         parent, subresource = observed.parent, edit.subresource
         for retries_left in reversed(range(_RETRIES + 1)):
-            wanted = edit.make(parent)
-            if wanted is None or self._noops.has(wanted, partial(parent_digest, wanted, subresource)):
+            desired = edit.mutate(parent)
+            if desired is None or self._noops.has(desired, partial(parent_digest, desired, subresource)):
                 return EditResult(parent=parent)
             lease.check()
             try:
-                written = await self._api.replace(observed.info, wanted, subresource=subresource)
+                written = await self._api.replace(observed.info, desired, subresource=subresource)
             except (Conflict, NotFound):
                 if not retries_left:
                     raise
             else:
-                self._noops.learn(wanted, partial(parent_digest, wanted, subresource), written=written)
-                return _edited(observed, written)
+                self._noops.learn(desired, partial(parent_digest, desired, subresource), written=written)
+                return _result(observed, written)
             live = await self._live(observed)
             if live is None:
                 return EditResult(parent=None)
@@ -65,7 +65,7 @@ class ParentWriter:
         return live if unstructured.uid(live) == observed.uid else None
 
 
-def _edited(observed: Observed, written: JsonObject) -> EditResult:
-    # The last finalizer of an object that is being deleted takes the object with it.
+def _result(observed: Observed, written: JsonObject) -> EditResult:
+    # Removing the last finalizer of an object that is being deleted deletes it.
     is_gone = unstructured.is_deleting(written) and not unstructured.finalizers(written)
     return EditResult(parent=None if is_gone else written, write=write_of(observed.info, written, is_deletion=is_gone))

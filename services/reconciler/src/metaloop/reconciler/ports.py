@@ -59,7 +59,7 @@ class Hooks(Protocol):
         ...
 
 
-class Follower(Protocol):
+class Subscriptions(Protocol):
     """The watcher, as the one that follows related objects: a worker's link to it."""
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:

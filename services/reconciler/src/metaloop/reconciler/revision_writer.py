@@ -1,4 +1,4 @@
-"""Writes the ControllerRevisions of a parent: before any child is touched, so that what follows can be gone on with by anybody."""
+"""Writes the ControllerRevisions of a parent before its children, so that any worker can continue the rollout."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import assert_never
@@ -10,7 +10,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.report import Write
 from metaloop.reconciler.core.children.claim import name_conflict
-from metaloop.reconciler.core.effects import VERBS, write_of
+from metaloop.reconciler.core.effects import describe, write_of
 from metaloop.reconciler.core.model import CreateChild, DeleteChild, Observed, RevisionAction, UpdateChild
 from metaloop.reconciler.errors import Failure, WritesFailed
 from metaloop.reconciler.ports import Api, LeaseGuard
@@ -18,19 +18,19 @@ from metaloop.reconciler.writes import deleted, replaced
 
 
 class RevisionWriter:
-    """Writes the revisions of any parent, one after the other: the first that fails is the last."""
+    """Writes the revisions of any parent one after the other, up to the first failure."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     async def carry_out(self, actions: Sequence[RevisionAction], *, observed: Observed, lease: LeaseGuard) -> AsyncIterator[Write]:
-        """Does what `actions` say, in their order; each write as it was done. Raises WritesFailed that says which was not."""
+        """Carries `actions` out in their order, and yields each write. Raises WritesFailed at the first failure."""
         for action in actions:
             lease.check()
             try:
                 written = await self._written(action, observed)
             except MetaloopError as error:
-                raise WritesFailed([Failure(what=f"{VERBS[type(action)]} {unstructured.describe(action.obj)}", error=error)]) from error
+                raise WritesFailed([Failure(what=describe(action), error=error)]) from error
             if written is not None:
                 yield write_of(action.info, written, is_deletion=isinstance(action, DeleteChild))
 
@@ -46,7 +46,7 @@ class RevisionWriter:
                 assert_never(action)
 
     async def _create(self, action: CreateChild, observed: Observed) -> JsonObject:
-        """Creates a revision, or takes over one of its name that nobody controls: no other parent's revision can have that name."""
+        """Creates a revision, or adopts an orphan of its name. No other parent's revision can have that name."""
         try:
             return await self._api.create(action.info, action.obj)
         except AlreadyExists as error:
@@ -55,6 +55,6 @@ class RevisionWriter:
             except NotFound:
                 raise Conflict("it was there, and is gone again") from error
             if controller_ref(holder) is not None or unstructured.is_deleting(holder):
-                raise name_conflict(holder, wanted=action.obj, observed=observed) from error
+                raise name_conflict(holder, desired=action.obj, observed=observed) from error
         version = {key: unstructured.metadata(holder)[key] for key in ("uid", "resourceVersion")}
         return await self._api.replace(action.info, {**action.obj, "metadata": {**unstructured.metadata(action.obj), **version}})

@@ -1,9 +1,11 @@
-"""Server-side apply, as requests: create what must not be there yet, change what was observed.
+"""Sends server-side apply requests: they create a child that must not exist, or change the one that was observed.
 
 Rules
-    1. Nothing is applied to an object that we don't know to be this parent's child. A creation names a resourceVersion that no object ever has, so the API server
-       refuses it where there is one; a change names the UID that was observed.
-    2. Fields of other managers are taken over, as the hook says what is to be; and that is told.
+    1. Nothing is applied to an object unless we know that it is this parent's child. A creation states a
+       resourceVersion that no object has, so the API server refuses it if the object exists. A change states the
+       observed UID.
+    2. Fields of other field managers are taken over, since the hook decides what is desired. The parent gets an event
+       that says so.
 """
 
 from dataclasses import dataclass
@@ -19,49 +21,49 @@ from metaloop.reconciler.core.apply.migration import migration_of
 from metaloop.reconciler.core.model import ApplyChild, RecreateChild
 from metaloop.reconciler.ports import Api, Recorder
 
-_OF_NO_OBJECT: Final = str(2**63 - 1)
-"""A resourceVersion that no cluster lives to see."""
+_NO_OBJECTS_VERSION: Final = str(2**63 - 1)
+"""A resourceVersion that no cluster will ever reach."""
 _OTHER_UID: Final = "metadata.uid: Invalid value"
 _MANAGERS_CONFLICT: Final = "Apply failed with "
 DRY_RUN: Final = {"dryRun": "All"}
-"""Parameters of a request that is only tried."""
+"""The parameters of a dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSideWriter:
-    """Applies children as one field manager, and tells parents what was taken from others."""
+    """Applies children as one field manager, and tells the parent what it took over from others."""
 
     api: Api
     recorder: Recorder
     field_manager: str
 
     async def create(self, action: ApplyChild) -> JsonObject:
-        """The child that was not there. Raises AlreadyExists where its name is taken."""
+        """Creates a child. Raises AlreadyExists if its name is taken."""
         try:
-            return await self._apply(action, _with_metadata(action.obj, resourceVersion=_OF_NO_OBJECT), force=True)
+            return await self._apply(action, _with_metadata(action.obj, resourceVersion=_NO_OBJECTS_VERSION), force=True)
         except Conflict as error:
             raise AlreadyExists(ApiStatus(code=409, reason="AlreadyExists", message=str(error))) from error
 
     async def update(self, action: ApplyChild | RecreateChild, parent: JsonObject) -> JsonObject:
-        """The child as it is with all that is desired. Raises Conflict where it is another one by now, or gone."""
+        """Applies the configuration to a child. Raises Conflict if it was deleted or replaced."""
         observed: JsonObject = action.observed or {}
         if is_annotated(observed):
             await self._migrate(action, observed)
-        wanted = _with_metadata(action.obj, uid=unstructured.uid(observed))
+        sent = _with_metadata(action.obj, uid=unstructured.uid(observed))
         try:
-            return await self._apply(action, wanted, force=False)
+            return await self._apply(action, sent, force=False)
         except Conflict as error:
             if not str(error).startswith(_MANAGERS_CONFLICT):
                 raise
             lost = str(error).removeprefix(_MANAGERS_CONFLICT).partition(" (PATCH ")[0]
-        written = await self._apply(action, wanted, force=True)
+        written = await self._apply(action, sent, force=True)
         self.recorder.record(
             parent, "Warning", "ApplyConflict", f"{unstructured.describe(written)}: took fields over from other managers ({lost})"
         )
         return written
 
-    async def tried(self, action: RecreateChild) -> JsonObject:
-        """The child as an apply would make it. Raises Invalid where it can't be made so."""
+    async def dry_run(self, action: RecreateChild) -> JsonObject:
+        """The child as an apply would change it. Raises Invalid if the change is not allowed."""
         return await self._apply(action, _with_metadata(action.obj, uid=unstructured.uid(action.observed)), force=True, params=DRY_RUN)
 
     async def _migrate(self, action: ApplyChild | RecreateChild, observed: JsonObject) -> None:
@@ -78,10 +80,10 @@ class ServerSideWriter:
     async def _apply(
         self, action: ApplyChild | RecreateChild, obj: JsonObject, *, force: bool, params: dict[str, str] | None = None
     ) -> JsonObject:
-        how = {"fieldManager": self.field_manager, "force": "true" if force else "false", **(params or {})}
+        query = {"fieldManager": self.field_manager, "force": "true" if force else "false", **(params or {})}
         space, name = unstructured.namespace(obj), unstructured.name(obj)
         try:
-            return await self.api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, how)
+            return await self.api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, query)
         except Invalid as error:
             if _OTHER_UID in str(error):
                 raise Conflict("it is another object by now") from error

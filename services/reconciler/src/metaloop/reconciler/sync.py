@@ -1,10 +1,11 @@
-"""The driver of syncs: observe a parent, carry out the steps of its kind's sync, and report how it ended.
+"""Syncs a parent: reads the observation, carries out the steps of its kind's sync, and reports how it ended.
 
-What a sync decides stands in `core/pipeline.py`, the page to read first. What no kind may forget stands here: the lease goes with each write, the
-journal notes it, the guards see each plan, and each end becomes an outcome, an event and a report.
+`core/pipeline.py` is the page to read first: it says what a sync decides. This module does what every kind needs: the
+lease is checked before each write, the journal records it, the guards check each plan, and each end of a sync becomes
+an outcome, an event and a report.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -14,13 +15,14 @@ from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import InvalidSpec, LeaseLost, MetaloopError
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
-from metaloop.common.observation import Granted, Related
+from metaloop.common.observation import Granted
+from metaloop.common.related_query import RelatedQuery
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.children_writer import ChildrenWriter
 from metaloop.reconciler.core.effects import Effects
-from metaloop.reconciler.core.kinds.registry import SYNCS, Sync, Syncs
+from metaloop.reconciler.core.kinds.registry import Sync, Syncs
 from metaloop.reconciler.core.outcome import outcome_of
 from metaloop.reconciler.core.steps import (
     CallHook,
@@ -41,25 +43,24 @@ from metaloop.reconciler.core.steps import (
 )
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.drive import drive
-from metaloop.reconciler.errors import Failure
 from metaloop.reconciler.facts import Facts
 from metaloop.reconciler.journal import Journal
 from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.parent_writer import ParentWriter
-from metaloop.reconciler.ports import Follower, Hooks, LeaseGuard, Recorder, Slot
+from metaloop.reconciler.ports import Hooks, LeaseGuard, Recorder, Slot, Subscriptions
 from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.strategies import Strategies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writers:
-    """All that the steps of a sync are carried out with."""
+class Dependencies:
+    """Everything that the steps of a sync are carried out with."""
 
     children: ChildrenWriter
     parents: ParentWriter
     revisions: RevisionWriter
     hooks: Hooks
-    follower: Follower
+    subscriptions: Subscriptions
     recorder: Recorder
     strategies: Strategies
     guards: DeletionGuards
@@ -68,31 +69,31 @@ class Writers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syncer:
-    """Brings one parent at a time to the state that its hook asks for; serves any number of them at once."""
+    """Brings parents to the state that their hooks desire, any number of them at once."""
 
-    writers: Writers
-    observer: Observer = field(default_factory=Observer)
-    syncs: Syncs = field(default_factory=lambda: SYNCS)
+    dependencies: Dependencies
+    observer: Observer
+    syncs: Syncs
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
-        """Syncs the parent that was granted, and returns how it ended. Raises only LeaseLost: then it is another worker's to report."""
+        """Syncs the granted parent, and reports how that ended. Raises only LeaseLost: it is not ours to report."""
         began, failure = self.clock(), None
-        turn = SyncRun(granted=granted, key=key_of(granted.observation))
+        run = SyncRun(granted=granted, key=key_of(granted.observation))
         try:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
-                steps = sync_of(turn.key, self.syncs)(observed, datetime.now(UTC))
-                await drive(steps, Driver(writers=self.writers, turn=turn, slot=slot, lease=lease).carry_out)
+                steps = sync_of(run.key, self.syncs)(observed, datetime.now(UTC))
+                await drive(steps, Driver(dependencies=self.dependencies, run=run, slot=slot, lease=lease).carry_out)
         except LeaseLost:
             raise
         except MetaloopError as error:
             failure = error
-        return reported(turn, failure, seconds=self.clock() - began, recorder=self.writers.recorder)
+        return finish(run, failure, seconds=self.clock() - began, recorder=self.dependencies.recorder)
 
 
 def sync_of(key: JobKey, syncs: Syncs) -> Sync:
-    """How the parents of a controller are synced. Raises InvalidSpec for a kind that nobody syncs."""
+    """The sync of the controller's kind. Raises InvalidSpec for an unknown kind."""
     sync = syncs.get(key.controller.kind)
     if sync is None:
         raise InvalidSpec("kind", f"{key.controller.kind} is no kind of controller")
@@ -101,97 +102,94 @@ def sync_of(key: JobKey, syncs: Syncs) -> Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRun:
-    """The parent that was granted to one sync, and what the sync did so far."""
+    """One sync: the granted parent, and what the sync did so far."""
 
     granted: Granted
     key: JobKey
     journal: Journal = field(default_factory=Journal)
+
+    def related_request(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> RelatedRequest:
+        """The request that subscribes the parent to related objects."""
+        return RelatedRequest(key=self.key, lease=self.granted.lease, fingerprint=fingerprint, queries=tuple(queries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """Carries out the steps of one sync."""
 
-    writers: Writers
-    turn: SyncRun
+    dependencies: Dependencies
+    run: SyncRun
     slot: Slot
-    """Our share of CPU and API calls."""
+    """The sync's share of CPU and API calls."""
     lease: LeaseGuard
-    """Our right to write."""
+    """The sync's right to write."""
 
-    async def carry_out(self, step: Step) -> object:  # noqa: PLR0911 - one for each kind of step that waits
-        """The result of one step, as its class says. Raises what its class says, and LeaseLost."""
+    async def carry_out(self, step: Step) -> object:  # noqa: PLR0911 - one return for each kind of step
+        """The result of one step. Raises the errors that its class names, and LeaseLost."""
         match step:
             case EditParent():
                 return await self._edited(step)
             case CallHook(observed, hook, bodies):
-                return await self.writers.hooks.call(observed, hook, bodies, slot=self.slot)
+                return await self.dependencies.hooks.call(observed, hook, bodies, slot=self.slot)
             case ChooseApplyStrategy(observed):
-                return self.writers.children.without_noops(await self.writers.strategies.of(observed))
+                return self.dependencies.children.without_noops(await self.dependencies.strategies.of(observed))
             case WriteChildren():
                 return await self._children_written(step)
             case ClaimChildren(observed, actions):
-                return self._noted(await self.writers.children.claim(actions, observed=observed, lease=self.lease))
+                return self._recorded(await self.dependencies.children.claim(actions, observed=observed, lease=self.lease))
             case WriteRevisions():
                 return await self._revisions_written(step)
-            case SubscribeRelated():
-                return await self._subscribed(step)
+            case SubscribeRelated(fingerprint, queries):
+                request = self.run.related_request(fingerprint, queries)
+                return await self.dependencies.subscriptions.related(self.run.granted.shard, request)
             case _:
-                return self._noted_at_once(step)
+                return self._carry_out_locally(step)
 
-    def _noted_at_once(self, step: LocalStep) -> bool | None:
-        """The result of a step that waits for nobody."""
+    def _carry_out_locally(self, step: LocalStep) -> bool | None:
+        """The result of one step that waits for nothing."""
         match step:
             case Forget(fact):
-                self.writers.facts.forget(fact)
+                self.dependencies.facts.forget(fact)
             case Resync(seconds):
-                self.turn.journal.resync_within(seconds)
+                self.run.journal.resync_within(seconds)
             case ReportUnknownKeys(keys):
-                self.turn.journal.unknown_keys = keys
+                self.run.journal.unknown_keys = keys
             case RecordEvent(regarding, event_type, reason, message):
-                self.writers.recorder.record(regarding, event_type, reason, message)
+                self.dependencies.recorder.record(regarding, event_type, reason, message)
             case Recall(fact):
-                return fact in self.writers.facts
+                return fact in self.dependencies.facts
             case Learn(fact):
-                self.writers.facts.learn(fact)
+                self.dependencies.facts.learn(fact)
             case _:
                 assert_never(step)
         return None
 
     async def _edited(self, step: EditParent) -> JsonObject | None:
-        edited = await self.writers.parents.edit(step.observed, step.edit, lease=self.lease)
+        edited = await self.dependencies.parents.edit(step.observed, step.edit, lease=self.lease)
         if edited.write is not None:
-            self.turn.journal.note_write(step.edit.name, edited.write)
+            self.run.journal.record_write(step.edit.name, edited.write)
         return edited.parent
 
     async def _children_written(self, step: WriteChildren) -> Effects:
-        guarded = self.writers.guards.passed(step.plan, step.children, step.observed)
-        effects = self._noted(await self.writers.children.carry_out(guarded.plan, observed=step.observed, lease=self.lease))
-        if guarded.held is None:
-            return effects
-        return replace(effects, failures=(*effects.failures, Failure(what="delete children", error=guarded.held)))
+        guarded = self.dependencies.guards.check(step.plan, step.children, step.observed)
+        effects = self._recorded(await self.dependencies.children.carry_out(guarded.plan, observed=step.observed, lease=self.lease))
+        return replace(effects, failures=(*effects.failures, *guarded.failures)) if guarded.failures else effects
 
     async def _revisions_written(self, step: WriteRevisions) -> None:
-        async for write in self.writers.revisions.carry_out(step.actions, observed=step.observed, lease=self.lease):
-            self.turn.journal.note_write("Revision", write)
+        async for write in self.dependencies.revisions.carry_out(step.actions, observed=step.observed, lease=self.lease):
+            self.run.journal.record_write("Revision", write)
 
-    async def _subscribed(self, step: SubscribeRelated) -> Related:
-        request = RelatedRequest(
-            key=self.turn.key, lease=self.turn.granted.lease, fingerprint=step.fingerprint, queries=tuple(step.queries)
-        )
-        return await self.writers.follower.related(self.turn.granted.shard, request)
-
-    def _noted(self, effects: Effects) -> Effects:
-        self.turn.journal.note(effects)
+    def _recorded(self, effects: Effects) -> Effects:
+        self.run.journal.record(effects)
         return effects
 
 
-def reported(turn: SyncRun, failure: MetaloopError | None, *, seconds: float, recorder: Recorder) -> SyncReport:
-    """The report of a sync that ended, after it was announced."""
-    outcome, journal = outcome_of(failure), turn.journal
+def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recorder: Recorder) -> SyncReport:
+    """Announces a sync that ended, and returns its report."""
+    outcome, journal = outcome_of(failure), run.journal
     finished = FinishedSync(
-        key=turn.key,
-        parent=turn.granted.observation.parent,
+        key=run.key,
+        parent=run.granted.observation.parent,
         outcome=outcome,
         actions=journal.actions,
         seconds=seconds,
@@ -199,8 +197,8 @@ def reported(turn: SyncRun, failure: MetaloopError | None, *, seconds: float, re
     )
     announce(finished, recorder)
     return SyncReport(
-        key=turn.key,
-        lease=turn.granted.lease,
+        key=run.key,
+        lease=run.granted.lease,
         result=outcome.result,
         after_seconds=outcome.after_seconds,
         resync_after_seconds=journal.resync_after_seconds,

@@ -1,4 +1,4 @@
-"""Remembers what was made of the latest version of each object, so that it is made once per version and not once per sync."""
+"""Caches what is made from an object for each of its versions, so that each sync does not make it again."""
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
@@ -11,23 +11,23 @@ _CAPACITY: Final = 10_000
 
 
 class VersionCache(Generic[T]):
-    """What `make` made of the latest version that was seen of each object, by UID.
+    """What `make` returned for the latest version of each object, by UID.
 
-    For few objects that are asked for often, like controllers. Objects that are gone are forgotten all at once, with the others, when there are too many.
+    It is meant for few objects that are needed often, such as controllers. When there are too many, all are forgotten.
     """
 
     def __init__(self, make: Callable[[JsonObject], T]) -> None:
         self._make = make
-        self._made: dict[str, tuple[str, T]] = {}
+        self._cached: dict[str, tuple[str, T]] = {}
 
     def of(self, obj: JsonObject) -> T:
-        """What was made of this version of `obj`; what `make` raises is not remembered."""
+        """What `make` returns for this version of `obj`. Errors that it raises are not cached."""
         uid, version = unstructured.uid(obj), unstructured.resource_version(obj)
-        known = self._made.get(uid)
-        if known is not None and known[0] == version and version:
-            return known[1]
-        if len(self._made) >= _CAPACITY:
-            self._made.clear()
+        cached = self._cached.get(uid)
+        if cached is not None and cached[0] == version and version:
+            return cached[1]
+        if len(self._cached) >= _CAPACITY:
+            self._cached.clear()
         made = self._make(obj)
-        self._made[uid] = (version, made)
+        self._cached[uid] = (version, made)
         return made

@@ -1,4 +1,4 @@
-"""Requests that mean the same wherever they are sent."""
+"""Requests of the API server that several writers share."""
 
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
@@ -9,7 +9,7 @@ from metaloop.reconciler.ports import Api
 
 
 async def replaced(api: Api, info: ResourceInfo, obj: JsonObject) -> JsonObject:
-    """The object as it is, replaced by `obj`. Raises Conflict where it isn't the one of this UID and version any more, or gone."""
+    """Replace an object by `obj`. Returns the new version. Raises Conflict if it was changed, replaced or deleted."""
     try:
         return await api.replace(info, obj)
     except NotFound as error:
@@ -17,7 +17,10 @@ async def replaced(api: Api, info: ResourceInfo, obj: JsonObject) -> JsonObject:
 
 
 async def deleted(api: Api, info: ResourceInfo, obj: JsonObject, *, resource_version: str = "") -> JsonObject | None:
-    """The object that is going now, None if it was gone. Raises Conflict where it isn't the one of this UID any more, or of this version where one is given."""
+    """Delete an object. Returns it, or None if it was gone.
+
+    Raises Conflict if its UID is another, or its version is not the `resource_version`, if one is given.
+    """
     try:
         await api.delete(
             info, unstructured.namespace(obj), unstructured.name(obj), uid=unstructured.uid(obj), resource_version=resource_version

@@ -3,7 +3,7 @@
 import pytest
 
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.reconciler.core.apply.configuration import as_stored, with_whole_numbers
+from metaloop.reconciler.core.apply.configuration import INT64_LIMIT, as_stored, with_whole_numbers
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from metaloop.reconciler.core.apply.configuration import as_stored, with_whole_n
     ],
 )
 def test_whole_numbers_are_integers(value: JsonValue, expected: JsonValue):
-    assert repr(with_whole_numbers(value)) == repr(expected)
+    assert repr(with_whole_numbers(value, below=INT64_LIMIT)) == repr(expected)
 
 
 def test_value_without_whole_floats_is_the_very_value():
     value: JsonObject = {"a": [1, 1.5, {"b": "c"}]}
 
-    assert with_whole_numbers(value) is value
+    assert with_whole_numbers(value, below=INT64_LIMIT) is value
 
 
 def test_secrets_strings_are_data():

@@ -1,7 +1,7 @@
 """What managers own."""
 
 from metaloop.common.json import JsonObject
-from metaloop.reconciler.core.apply.field_set import part_owned, union, without
+from metaloop.reconciler.core.apply.field_set import owned_part, union, without
 
 OWNED: JsonObject = {
     "f:metadata": {"f:labels": {"f:app": {}}},
@@ -13,7 +13,7 @@ OWNED: JsonObject = {
 }
 
 
-def test_part_owned_has_what_is_owned_and_nothing_else():
+def test_owned_part_has_what_is_owned_and_nothing_else():
     value: JsonObject = {
         "metadata": {"labels": {"app": "mine", "theirs": "x"}, "uid": "u"},
         "spec": {
@@ -25,14 +25,14 @@ def test_part_owned_has_what_is_owned_and_nothing_else():
         "status": {},
     }
 
-    assert part_owned(value, OWNED) == {
+    assert owned_part(value, OWNED) == {
         "metadata": {"labels": {"app": "mine"}},
         "spec": {"names": ["a"], "ports": [{"port": 53, "protocol": "TCP", "name": "dns"}], "rules": [{"any": "thing"}]},
     }
 
 
 def test_what_is_owned_and_not_there_is_left_out():
-    assert part_owned({}, OWNED) == {}
+    assert owned_part({}, OWNED) == {}
 
 
 def test_union_has_both():

@@ -11,7 +11,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references
 from metaloop.reconciler.core.apply.configuration import SYSTEM_METADATA
 from metaloop.reconciler.core.apply.last_applied import applied_to, new_child
-from metaloop.reconciler.core.apply.schema import Schema
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 
 
 def created(desired: JsonObject) -> JsonObject:
@@ -27,7 +27,7 @@ def remembered(obj: JsonObject) -> str:
 def test_what_was_created_is_current():
     desired = config_map(namespace="default")
 
-    applied = applied_to(created(desired), desired)
+    applied = applied_to(created(desired), desired, schema=NO_SCHEMA)
 
     assert (applied.is_changed, applied.is_recorded) == (False, True)
 
@@ -77,7 +77,7 @@ def test_child_stays_its_parents_whatever_the_hook_says_of_owners(before: list[J
     observed = created(with_metadata(ownerReferences=before))
     wish = with_metadata(**({} if after is None else {"ownerReferences": after}))
 
-    applied = applied_to(observed, wish)
+    applied = applied_to(observed, wish, schema=NO_SCHEMA)
 
     assert [(entry["uid"], entry["controller"]) for entry in owner_references(applied.obj)] == [(PARENT_UID, True)]
     assert applied.is_changed == any(is_object(entry) and entry["uid"] == "other" for entry in before)
@@ -103,7 +103,7 @@ def test_system_metadata_stays_as_observed_whatever_is_desired(field: str):
     metadata = unstructured.metadata(observed)
     wish = {**desired, "metadata": {**unstructured.metadata(desired), field: "wished"}}
 
-    merged = unstructured.metadata(applied_to(observed, wish).obj)
+    merged = unstructured.metadata(applied_to(observed, wish, schema=NO_SCHEMA).obj)
 
     assert merged.get(field) == metadata.get(field)
 
@@ -115,7 +115,7 @@ def test_system_fields_that_were_applied_last_are_not_removed():
     annotations: JsonObject = {LAST_APPLIED_ANNOTATION: json.dumps(last)}
     observed = {**observed, "status": {"now": 1}, "metadata": {**unstructured.metadata(observed), "annotations": annotations}}
 
-    applied = applied_to(observed, config_map(namespace="default"))
+    applied = applied_to(observed, config_map(namespace="default"), schema=NO_SCHEMA)
 
     assert not applied.is_changed
 
@@ -124,7 +124,7 @@ def test_status_belongs_to_the_api_server():
     desired = config_map(namespace="default")
     observed: JsonObject = {**created(desired), "status": {"replicas": 1}}
 
-    applied = applied_to(observed, {**desired, "status": {"replicas": 5}})
+    applied = applied_to(observed, {**desired, "status": {"replicas": 5}}, schema=NO_SCHEMA)
 
     assert applied.obj["status"] == {"replicas": 1}
     assert not applied.is_changed
@@ -134,9 +134,9 @@ def test_hook_that_answers_with_what_it_was_shown_causes_no_write():
     observed: JsonObject = {**created(config_map(namespace="default")), "status": {"replicas": 1}}
     echo = loads(dumps(observed))
 
-    applied = applied_to(observed, echo)
+    applied = applied_to(observed, echo, schema=NO_SCHEMA)
     written = {**applied.obj, "metadata": {**unstructured.metadata(applied.obj), "resourceVersion": "21"}}
-    again = applied_to(written, loads(dumps(written)))
+    again = applied_to(written, loads(dumps(written)), schema=NO_SCHEMA)
 
     assert not applied.is_changed
     assert (again.is_changed, again.is_recorded) == (False, True)
@@ -147,7 +147,7 @@ def test_explicit_nulls_of_typed_hooks_cause_no_write():
     desired["metadata"] = {**unstructured.metadata(desired), "creationTimestamp": None}
     desired["status"] = {}
 
-    applied = applied_to(created(desired), desired)
+    applied = applied_to(created(desired), desired, schema=NO_SCHEMA)
 
     assert (applied.is_changed, applied.is_recorded) == (False, True)
     assert '"creationTimestamp":null' in remembered(applied.obj)
@@ -160,7 +160,7 @@ def test_annotation_that_means_the_same_is_left_as_it_is():
     theirs = remembered(observed).replace("1.0", "1").replace(":", ": ")
     observed["metadata"] = {**unstructured.metadata(observed), "annotations": {LAST_APPLIED_ANNOTATION: theirs}}
 
-    applied = applied_to(observed, desired)
+    applied = applied_to(observed, desired, schema=NO_SCHEMA)
 
     assert (applied.is_changed, applied.is_recorded) == (False, True)
     assert applied.obj is observed
@@ -173,7 +173,7 @@ def test_unreadable_annotation_is_written_anew(text: str):
     expected = remembered(observed)
     observed["metadata"] = {**unstructured.metadata(observed), "annotations": {LAST_APPLIED_ANNOTATION: text}}
 
-    applied = applied_to(observed, desired)
+    applied = applied_to(observed, desired, schema=NO_SCHEMA)
 
     assert (applied.is_changed, applied.is_recorded) == (False, False)
     assert remembered(applied.obj) == expected
@@ -182,7 +182,7 @@ def test_unreadable_annotation_is_written_anew(text: str):
 def test_adopted_child_that_is_as_desired_lacks_only_the_annotation():
     desired = config_map(namespace="default")
 
-    applied = applied_to(stored(desired), desired)
+    applied = applied_to(stored(desired), desired, schema=NO_SCHEMA)
 
     assert (applied.is_changed, applied.is_recorded) == (False, False)
 
@@ -194,7 +194,7 @@ def test_annotations_of_others_survive_when_the_hook_stops_speaking_of_annotatio
     kept = {**unstructured.annotations(observed), "theirs": "2"}
     observed["metadata"] = {**unstructured.metadata(observed), "annotations": {**kept}}
 
-    applied = applied_to(observed, desired)
+    applied = applied_to(observed, desired, schema=NO_SCHEMA)
 
     annotations = unstructured.annotations(applied.obj)
     assert (annotations.get("ours"), annotations.get("theirs")) == (None, "2")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.reconciler.core.apply.equality import same
 from metaloop.reconciler.core.apply.merge import merge
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA
 
 CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     # what it shows: (observed, last, desired, expected)
@@ -126,15 +127,15 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
 def test_merge_follows_its_rules(case: tuple[JsonObject, JsonObject, JsonObject, JsonObject]):
     observed, last, desired, expected = case
 
-    assert merge(observed, last, desired) == expected
+    assert merge(observed, last, desired, NO_SCHEMA) == expected
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_merging_the_result_again_changes_nothing(case: tuple[JsonObject, JsonObject, JsonObject, JsonObject]):
     observed, last, desired, _ = case
-    merged = merge(observed, last, desired)
+    merged = merge(observed, last, desired, NO_SCHEMA)
 
-    assert merge(merged, desired, desired) is merged
+    assert merge(merged, desired, desired, NO_SCHEMA) is merged
 
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, 2.0]) | st.sampled_from(["a", "b", "TCP", "UDP"])
@@ -145,19 +146,19 @@ objects = st.dictionaries(keys, values, max_size=4)
 
 @given(value=objects)
 def test_merging_a_value_into_itself_is_the_identical_value(value: JsonObject):
-    assert merge(value, value, value) is value
+    assert merge(value, value, value, NO_SCHEMA) is value
 
 
 @given(observed=objects, last=objects)
 def test_desiring_nothing_that_was_not_applied_leaves_the_identical_value(observed: JsonObject, last: JsonObject):
     unrelated = {key: value for key, value in last.items() if key not in observed}
 
-    assert merge(observed, unrelated, {}) is observed
+    assert merge(observed, unrelated, {}, NO_SCHEMA) is observed
 
 
 @given(observed=objects, last=objects, desired=objects)
 def test_every_desired_value_but_null_is_in_the_result(observed: JsonObject, last: JsonObject, desired: JsonObject):
-    merged = merge(observed, last, desired)
+    merged = merge(observed, last, desired, NO_SCHEMA)
 
     assert _contains(merged, desired)
 
@@ -166,14 +167,14 @@ def test_every_desired_value_but_null_is_in_the_result(observed: JsonObject, las
 def test_inputs_are_not_changed(observed: JsonObject, last: JsonObject, desired: JsonObject):
     before = repr((observed, last, desired))
 
-    merge(observed, last, desired)
+    merge(observed, last, desired, NO_SCHEMA)
 
     assert repr((observed, last, desired)) == before
 
 
 @given(observed=objects, last=objects, desired=objects)
 def test_a_result_that_means_the_same_is_the_identical_object(observed: JsonObject, last: JsonObject, desired: JsonObject):
-    merged = merge(observed, last, desired)
+    merged = merge(observed, last, desired, NO_SCHEMA)
 
     # Null and absent mean the same, but a null that is sent is a request.
     if same(merged, observed) and repr(merged) == repr(observed):
@@ -193,9 +194,9 @@ def _contains(merged: JsonValue, desired: JsonValue) -> bool:
 
 @given(observed=objects, last=objects, desired=objects)
 def test_merging_any_result_again_changes_nothing(observed: JsonObject, last: JsonObject, desired: JsonObject):
-    merged = merge(observed, last, desired)
+    merged = merge(observed, last, desired, NO_SCHEMA)
 
-    assert merge(merged, desired, desired) is merged
+    assert merge(merged, desired, desired, NO_SCHEMA) is merged
 
 
 # -- lists without keys ---------------------------------------------------------------------------------------------------------------
@@ -208,13 +209,13 @@ ROUTES: JsonValue = [{"match": "canary", "route": "v2"}, {"route": "v1"}]
 )
 def test_drift_in_a_list_without_keys_is_never_repaired_into_a_mixture(observed: JsonValue):
     """Somebody swapped the elements, or changed one: no element may be made of two."""
-    assert merge(observed, ROUTES, ROUTES) == ROUTES
+    assert merge(observed, ROUTES, ROUTES, NO_SCHEMA) == ROUTES
 
 
 def test_defaults_in_the_elements_of_a_list_without_keys_are_no_drift():
     observed: JsonValue = [{"match": "canary", "route": "v2", "weight": 1}, {"route": "v1", "weight": 1}]
 
-    assert merge(observed, ROUTES, ROUTES) is observed
+    assert merge(observed, ROUTES, ROUTES, NO_SCHEMA) is observed
 
 
 elements = st.dictionaries(
@@ -226,13 +227,13 @@ unkeyed_lists = st.lists(elements, max_size=3)
 @given(observed=unkeyed_lists, last=unkeyed_lists, desired=unkeyed_lists)
 def test_a_list_without_keys_is_as_observed_or_as_desired(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]):
     for before in (last, desired):
-        assert merge(observed, before, desired) in (observed, desired)
+        assert merge(observed, before, desired, NO_SCHEMA) in (observed, desired)
 
 
 @given(observed=unkeyed_lists, last=unkeyed_lists, desired=unkeyed_lists)
 def test_second_merge_after_defaults_finds_nothing_to_do(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]):
-    merged = merge(observed, last, desired)
+    merged = merge(observed, last, desired, NO_SCHEMA)
     assert isinstance(merged, list)
     defaulted: JsonValue = [{**element, "default": 1} if isinstance(element, dict) else element for element in merged]
 
-    assert merge(defaulted, desired, desired) is defaulted
+    assert merge(defaulted, desired, desired, NO_SCHEMA) is defaulted

@@ -11,7 +11,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references, reference_to
 from metaloop.reconciler.core.apply.last_applied import ApplyResult
-from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema, guessed_schema
 from metaloop.reconciler.core.children.changes import Drifted
 from metaloop.reconciler.core.children.server_side_apply import ServerSideApply
 from metaloop.reconciler.core.model import DesiredChild
@@ -44,7 +44,7 @@ def owned(spec: JsonObject, *, api_version: str = "apps/v1", metadata: JsonObjec
 
 def applied(wanted: DesiredChild, observed: JsonObject, managed: dict[str, JsonObject], *, schema: Schema = GADGET) -> ApplyResult:
     """What applying comes to."""
-    return ServerSideApply(schemas=lambda _: schema, managed=managed).applied(observed, wanted)
+    return ServerSideApply(schemas=lambda _: schema, managed_fields=managed).applied(observed, wanted)
 
 
 TCP: JsonObject = {'k:{"port":53,"protocol":"TCP"}': {".": {}, "f:port": {}}}
@@ -210,7 +210,7 @@ def test_without_a_schema_known_forms_still_mean_the_same():
 
 
 def test_created_child_is_controlled_by_the_parent():
-    action = ServerSideApply().created(desired({"replicas": 1.0}), parent=a_parent())
+    action = ServerSideApply(schemas=guessed_schema, managed_fields={}).created(desired({"replicas": 1.0}), parent=a_parent())
 
     assert action.observed is None
     assert [reference["uid"] for reference in owner_references(action.obj)] == [PARENT_UID]
@@ -222,6 +222,8 @@ def test_recreation_asks_before_it_deletes():
     observed, wanted = there({"replicas": 1}), desired({"replicas": 2})
     result = applied(wanted, observed, owned({"f:replicas": {}}))
 
-    action = ServerSideApply().recreated(Drifted(desired=wanted, observed=observed, applied=result))
+    action = ServerSideApply(schemas=guessed_schema, managed_fields={}).recreated(
+        Drifted(desired=wanted, observed=observed, applied=result)
+    )
 
     assert (action.is_applied, action.observed, action.desired) == (True, observed, result.obj)

@@ -6,6 +6,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.configuration import without_stale_rolling_update
 from metaloop.reconciler.core.apply.last_applied import applied_to
+from metaloop.reconciler.core.apply.schema import NO_SCHEMA
 
 DEFAULT: JsonObject = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
 
@@ -16,7 +17,7 @@ def deployment(strategy: JsonObject, *, api_version: str = "apps/v1") -> JsonObj
 
 
 def test_another_type_takes_away_what_was_there_by_default():
-    applied = applied_to(deployment(DEFAULT), deployment({"type": "Recreate"}))
+    applied = applied_to(deployment(DEFAULT), deployment({"type": "Recreate"}), schema=NO_SCHEMA)
 
     assert unstructured.child_object(applied.obj, "spec")["strategy"] == {"type": "Recreate"}
     assert applied.is_changed

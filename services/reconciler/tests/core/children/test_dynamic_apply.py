@@ -1,11 +1,12 @@
 """Dynamic apply as a strategy: what it makes of children that others wrote before, and how it recreates."""
 
-from worlds import CONFIG_MAPS, a_parent, config_map, stored
+from worlds import CONFIG_MAPS, DYNAMIC_APPLY, a_parent, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.last_applied import new_child
+from metaloop.reconciler.core.apply.schema import guessed_schema
 from metaloop.reconciler.core.children.changes import Drifted
 from metaloop.reconciler.core.children.dynamic_apply import DynamicApply
 from metaloop.reconciler.core.model import DeleteChild, DesiredChild, RecreateChild
@@ -21,14 +22,14 @@ def desired(**data: str) -> DesiredChild:
 
 def drifted(observed: JsonObject, wanted: DesiredChild) -> Drifted:
     """The difference between the two."""
-    return Drifted(desired=wanted, observed=observed, applied=DynamicApply().applied(observed, wanted))
+    return Drifted(desired=wanted, observed=observed, applied=DYNAMIC_APPLY.applied(observed, wanted))
 
 
 def test_what_was_applied_server_side_and_is_desired_no_longer_is_removed():
     observed = stored(config_map("a", data={"ours": "1", "gone": "2", "theirs": "3"}), owner=PARENT)
     entry: JsonObject = {"apiVersion": "v1", "fieldsV1": {"f:data": {"f:ours": {}, "f:gone": {}}}}
 
-    applied = DynamicApply(managed={"uid-of-a": entry}).applied(observed, desired(ours="1"))
+    applied = DynamicApply(schemas=guessed_schema, managed_fields={"uid-of-a": entry}).applied(observed, desired(ours="1"))
 
     assert applied.is_changed
     assert applied.obj["data"] == {"ours": "1", "theirs": "3"}
@@ -40,13 +41,13 @@ def test_annotation_counts_for_more_than_what_was_once_applied_server_side():
     observed["data"] = {"ours": "1", "theirs": "2"}
     entry: JsonObject = {"apiVersion": "v1", "fieldsV1": {"f:data": {"f:ours": {}, "f:theirs": {}}}}
 
-    assert not DynamicApply(managed={"uid-of-a": entry}).applied(observed, desired(ours="1")).is_changed
+    assert not DynamicApply(schemas=guessed_schema, managed_fields={"uid-of-a": entry}).applied(observed, desired(ours="1")).is_changed
 
 
 def test_new_wish_deletes_if_it_can_be_created():
     observed = stored(new_child(config_map("a", data={"ours": "1"}, namespace="default"), parent=PARENT))
 
-    action = DynamicApply().recreated(drifted(observed, desired(ours="2")))
+    action = DYNAMIC_APPLY.recreated(drifted(observed, desired(ours="2")))
 
     assert isinstance(action, DeleteChild)
     assert action.successor == desired(ours="2").obj
@@ -56,7 +57,7 @@ def test_drift_from_an_old_wish_only_deletes_if_the_api_server_confirms_it():
     observed = stored(new_child(config_map("a", data={"ours": "1"}, namespace="default"), parent=PARENT))
     observed["data"] = {"ours": "drifted"}
 
-    action = DynamicApply().recreated(drifted(observed, desired(ours="1")))
+    action = DYNAMIC_APPLY.recreated(drifted(observed, desired(ours="1")))
 
     assert isinstance(action, RecreateChild)
     assert (action.obj["data"], action.observed, action.is_applied) == ({"ours": "1"}, observed, False)
@@ -65,7 +66,7 @@ def test_drift_from_an_old_wish_only_deletes_if_the_api_server_confirms_it():
 def test_child_of_which_nothing_is_remembered_only_goes_if_the_api_server_confirms_that_it_differs():
     adopted = stored(config_map("a", data={"ours": "1"}, namespace="default"), owner=PARENT)
 
-    assert isinstance(DynamicApply().recreated(drifted(adopted, desired(ours="2"))), RecreateChild)
+    assert isinstance(DYNAMIC_APPLY.recreated(drifted(adopted, desired(ours="2"))), RecreateChild)
 
 
 def test_strings_of_a_secret_are_compared_as_data():
@@ -79,8 +80,8 @@ def test_strings_of_a_secret_are_compared_as_data():
     created = new_child(secret, parent=PARENT)
     observed = stored({**{key: value for key, value in created.items() if key != "stringData"}, "data": {"k": "cGxhaW4="}})
 
-    assert not DynamicApply().applied(observed, wanted).is_changed
-    repaired = DynamicApply().applied({**observed, "data": {"k": "eA=="}}, wanted)
+    assert not DYNAMIC_APPLY.applied(observed, wanted).is_changed
+    repaired = DYNAMIC_APPLY.applied({**observed, "data": {"k": "eA=="}}, wanted)
     assert (repaired.is_changed, repaired.obj["data"], "stringData" in repaired.obj) == (True, {"k": "cGxhaW4="}, False)
     assert '"stringData":{"k":"plain"}' in unstructured.annotations(repaired.obj)[LAST_APPLIED_ANNOTATION]
 
@@ -89,7 +90,7 @@ def test_whole_numbers_are_sent_and_remembered_as_integers():
     wanted = desired(key="x")
     wanted.obj["spec"] = {"replicas": 3.0, "share": 0.5}
 
-    created = DynamicApply().created(wanted, parent=PARENT).obj
+    created = DYNAMIC_APPLY.created(wanted, parent=PARENT).obj
 
     assert repr(created["spec"]) == "{'replicas': 3, 'share': 0.5}"
     assert '"spec":{"replicas":3,"share":0.5}' in unstructured.annotations(created)[LAST_APPLIED_ANNOTATION]

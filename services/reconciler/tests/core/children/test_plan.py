@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CONFIG_MAPS, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
+from worlds import CONFIG_MAPS, DYNAMIC_APPLY, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 
 from metaloop.common.api.rules import UPDATE_METHODS, UpdateMethod
 from metaloop.common.json import JsonObject
@@ -11,7 +11,6 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.apply.last_applied import new_child
 from metaloop.reconciler.core.children.changes import Current, Drifted, Missing, Undesired, changes_of
-from metaloop.reconciler.core.children.dynamic_apply import DYNAMIC_APPLY
 from metaloop.reconciler.core.children.plan import plan_of
 from metaloop.reconciler.core.model import ChildGroup, DesiredChild, Plan
 
@@ -32,7 +31,7 @@ def there(name: str = "a", *, value: str = "value", metadata: JsonObject | None 
 
 def plan(children: ChildGroup, *wanted: DesiredChild, parent: JsonObject = PARENT) -> Plan:
     """What to do with these children."""
-    return plan_of(observed(children, parent=parent), (children,), wanted)
+    return plan_of(observed(children, parent=parent), (children,), wanted, strategy=DYNAMIC_APPLY)
 
 
 def actions(of: Plan) -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ from worlds import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, a_parent, group, obs
 
 from metaloop.common.api.hook import HookVersion
 from metaloop.common.errors import InvalidAnswer
-from metaloop.common.json import JsonObject, dumps
+from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import EVERYTHING, Requirement, Selector
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
 from metaloop.reconciler.core.hooks.customize import check_scopes, fingerprint_of, queries_in, visible_namespace
@@ -96,10 +97,10 @@ def test_v1_of_a_namespaced_parent_selects_no_namespaces():
         queries({"namespaceSelector": BY_LABEL})
 
 
-def reach(rule: JsonObject, *, version: HookVersion = "v1", info: object = CONFIG_MAPS) -> None:
+def reach(rule: JsonObject, *, version: HookVersion = "v1", info: ResourceInfo = CONFIG_MAPS) -> None:
     """Holds a rule against what its resource turned out to be."""
-    found = queries({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)  # type: ignore[attr-defined]
-    check_scopes(found, [info], visible_namespace=visible_namespace(NAMESPACED, version))  # type: ignore[list-item]
+    found = queries({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)
+    check_scopes(found, [info], only_namespace=visible_namespace(NAMESPACED, version))
 
 
 def test_v1_of_a_namespaced_parent_names_only_its_own_namespace():
@@ -129,9 +130,9 @@ def test_strictly_read_a_misspelt_field_is_no_rule():
 
 
 def test_fingerprint_follows_what_the_hook_is_shown_and_nothing_else():
-    def print_of(**metadata: object) -> str:
+    def print_of(**metadata: JsonValue) -> str:
         parent = a_parent()
-        unstructured.metadata(parent).update(metadata)  # type: ignore[arg-type]
+        unstructured.metadata(parent).update(metadata)
         return fingerprint_of(replace(NAMESPACED, parent=parent))
 
     assert print_of() == print_of(resourceVersion="99", managedFields=[{}])

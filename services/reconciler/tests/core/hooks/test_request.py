@@ -38,7 +38,7 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
     controller, parent = a_controller(), a_parent()
     world = replace(observed(parent=parent), controller=parse_composite(controller))
 
-    body = sync_request(world, RequestObjects(children=(group(CONFIG_MAPS, HERE),)), hook=hook("v1"), keys=composite.KEYS)
+    body = sync_request(world, RequestObjects(children=(group(CONFIG_MAPS, HERE),), related=()), hook=hook("v1"), keys=composite.KEYS)
 
     assert loads(body) == {
         "controller": controller,
@@ -53,7 +53,9 @@ def test_request_of_an_empty_world_is_this_text():
     world = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
     world = replace(world, controller=parse_composite(SMALLEST))
 
-    body = sync_request(world, RequestObjects(children=(group(DEPLOYMENTS), group(CONFIG_MAPS))), hook=hook("v2"), keys=composite.KEYS)
+    body = sync_request(
+        world, RequestObjects(children=(group(DEPLOYMENTS), group(CONFIG_MAPS)), related=()), hook=hook("v2"), keys=composite.KEYS
+    )
 
     assert body == (
         b'{"controller":{"spec":{"parentResource":{"apiVersion":"v1","resource":"pods"},"hooks":{"sync":{}}}},"parent":{"metadata":{},"spec":{"selector":{"matchLabels":{"a":"b"}}}},'

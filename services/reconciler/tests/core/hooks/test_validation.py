@@ -1,7 +1,9 @@
 """An answer against its controller: what may be applied, and what would leak, loop or be lost."""
 
+from dataclasses import replace
+
 import pytest
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, PARENT_UID, a_parent, config_map, group, observed
+from worlds import CLUSTER_THINGS, CONFIG_MAPS, EMPTY_ANSWER, NAMESPACES, PARENT_UID, a_parent, config_map, group, observed
 
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject
@@ -21,7 +23,7 @@ def composite_children(given: Answer, seen: Observed) -> tuple[DesiredChild, ...
 
 def answer(*children: JsonObject) -> Answer:
     """An answer that asks for these children."""
-    return Answer(status=None, children=children, resync_after_seconds=None, finalized=False)
+    return replace(EMPTY_ANSWER, children=children)
 
 
 def child(**metadata: object) -> JsonObject:

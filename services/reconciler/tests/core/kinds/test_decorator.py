@@ -5,16 +5,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CONFIG_MAPS, PARENT_UID, a_decorator, a_parent, config_map, decorated, group, stored
+from worlds import CONFIG_MAPS, EMPTY_ANSWER, PARENT_UID, a_decorator, a_parent, config_map, decorated, group, stored
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.hooks.validation import desired_children
 from metaloop.reconciler.core.kinds.decorator import DECORATOR
-from metaloop.reconciler.core.model import Answer
 
 ANNOTATION = "metacontroller.k8s.io/decorator-controller"
-NOTHING = Answer(status=None, children=(), resync_after_seconds=None, finalized=False)
 
 
 def attachment(name: str, *, by: str = "tags", owner: JsonObject | None = None) -> JsonObject:
@@ -37,7 +35,7 @@ def test_attachments_are_owned_by_the_parent_and_annotated_by_this_decorator():
 
 
 def test_a_desired_attachment_is_marked_whatever_its_labels():
-    answer = replace(NOTHING, children=(config_map("a", labels={"any": "label"}),))
+    answer = replace(EMPTY_ANSWER, children=(config_map("a", labels={"any": "label"}),))
 
     [child] = desired_children(answer, decorated(group()), variant=DECORATOR)
 
@@ -47,8 +45,8 @@ def test_a_desired_attachment_is_marked_whatever_its_labels():
 
 def changed(parent: JsonObject, **changes: dict[str, str | None]) -> JsonObject | None:
     """What changes make of a parent's metadata; None where they make nothing of it."""
-    answer = replace(NOTHING, labels=changes.get("labels", {}), annotations=changes.get("annotations", {}))
-    result = DECORATOR.changed(parent, answer)
+    answer = replace(EMPTY_ANSWER, labels=changes.get("labels", {}), annotations=changes.get("annotations", {}))
+    result = DECORATOR.with_changes(parent, answer)
     return unstructured.metadata(result) if result is not None else None
 
 
@@ -85,17 +83,17 @@ def test_changes_set_take_away_and_leave_the_rest(
 def test_changes_come_to_rest_at_once(before: dict[str, str], changes: dict[str, str | None]):
     parent = a_parent()
     unstructured.metadata(parent)["labels"] = {**before}
-    answer = replace(NOTHING, labels=changes)
+    answer = replace(EMPTY_ANSWER, labels=changes)
 
-    once = DECORATOR.changed(parent, answer) or parent
+    once = DECORATOR.with_changes(parent, answer) or parent
 
-    assert DECORATOR.changed(once, answer) is None
+    assert DECORATOR.with_changes(once, answer) is None
     assert all(unstructured.labels(once).get(key) == value for key, value in changes.items())
 
 
 def test_null_status_leaves_the_status_and_any_other_replaces_it():
-    assert DECORATOR.status(a_parent(), NOTHING) is None
-    assert DECORATOR.status(a_parent(), replace(NOTHING, status={"a": 1})) == {"a": 1}
+    assert DECORATOR.next_status(a_parent(), EMPTY_ANSWER) is None
+    assert DECORATOR.next_status(a_parent(), replace(EMPTY_ANSWER, status={"a": 1})) == {"a": 1}
 
 
 @pytest.mark.parametrize(

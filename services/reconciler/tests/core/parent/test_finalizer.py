@@ -6,13 +6,13 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import a_controller, a_parent, observed
+from worlds import EMPTY_ANSWER, a_controller, a_parent, observed
 
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.model import Answer, Observed
+from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.core.parent.finalizer import (
     hook_to_call,
     is_deleted_with_finalizer,
@@ -25,8 +25,7 @@ from metaloop.reconciler.core.parent.finalizer import (
 
 OURS = "metacontroller.io/compositecontroller-things"
 WEBHOOK: JsonObject = {"url": "http://hook.example/finalize"}
-KEEP_ON = Answer(status=None, children=(), resync_after_seconds=None, finalized=False)
-FINALIZED = replace(KEEP_ON, finalized=True)
+FINALIZED = replace(EMPTY_ANSWER, finalized=True)
 
 
 def world(*finalizers: str, finalize: JsonValue = "a webhook", deleting: bool = False, is_selected: bool = True) -> Observed:
@@ -71,14 +70,14 @@ def test_each_state_of_a_parent_has_its_finalizer_hook_and_children(row: tuple[O
     assert settled(seen) == finalizers
     assert is_ours(seen) is ours
     assert hook_to_call(seen).name == hook
-    assert manages_children(seen, KEEP_ON) is managed
+    assert manages_children(seen, EMPTY_ANSWER) is managed
 
 
 def test_finalized_is_heard_only_at_its_time():
     assert not is_finalized(world(OURS), FINALIZED)
     assert is_finalized(world(OURS, deleting=True), FINALIZED)
     assert is_finalized(world(OURS, is_selected=False), FINALIZED)
-    assert not is_finalized(world(OURS, deleting=True), KEEP_ON)
+    assert not is_finalized(world(OURS, deleting=True), EMPTY_ANSWER)
 
 
 def test_children_of_a_finalized_parent_are_the_garbage_collectors():

@@ -113,7 +113,7 @@ def test_paused_parent_is_told_so_and_nothing_else_is_done():
 def test_pause_is_written_as_of_now():
     [edit] = [step for step in play(a_pause(), COMPOSITE).steps if isinstance(step, EditParent)]
 
-    written = edit.edit.make(edit.observed.parent)
+    written = edit.edit.mutate(edit.observed.parent)
 
     assert written == with_paused_condition(edit.observed.parent, at=NOW.strftime("%Y-%m-%dT%H:%M:%SZ"))
 

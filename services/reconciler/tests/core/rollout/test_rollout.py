@@ -20,7 +20,7 @@ from rolling import (
     there,
     world,
 )
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, config_map
+from worlds import CLUSTER_THINGS, CONFIG_MAPS, DYNAMIC_APPLY, EMPTY_ANSWER, config_map
 
 from metaloop.common.api.revision import claimed_by
 from metaloop.common.json import JsonObject, JsonValue
@@ -204,10 +204,10 @@ def test_recreated_child_is_deleted_when_it_moves_and_created_when_it_is_gone():
     moving = step(before, revision("v1", "a", "b", "c"))
     waiting = step(after, revision("v1", "b", "c"), revision("v2", "a"))
 
-    assert [(type(action), unstructured.name(action.obj)) for action in plan_of(before, before.groups, moving.desired)] == [
-        (DeleteChild, "a")
-    ]
-    assert [unstructured.name(action.obj) for action in plan_of(after, after.groups, waiting.desired)] == ["a"]
+    assert [
+        (type(action), unstructured.name(action.obj)) for action in plan_of(before, before.groups, moving.desired, strategy=DYNAMIC_APPLY)
+    ] == [(DeleteChild, "a")]
+    assert [unstructured.name(action.obj) for action in plan_of(after, after.groups, waiting.desired, strategy=DYNAMIC_APPLY)] == ["a"]
     assert told(waiting) == ("False", "RolloutWaiting", "Gadget a is missing")
 
 
@@ -280,7 +280,7 @@ def test_child_whose_revision_was_deleted_is_held_until_its_turn():
     rollout = step(observed, revision("v2", "a"))
 
     assert texts(rollout) == {"a": "v2", "b": "[v2]", "c": "[v2]"}
-    assert not plan_of(observed, observed.groups, rollout.desired)
+    assert not plan_of(observed, observed.groups, rollout.desired, strategy=DYNAMIC_APPLY)
     assert told(rollout)[:2] == ("False", "RolloutWaiting")
 
 
@@ -383,7 +383,8 @@ CONDITION: JsonObject = {"type": "Updated", "status": "True", "reason": "OnLates
 
 def an_answer(*, status: JsonObject | None = None, resync: float | None = None, finalized: bool = False, unknown: str = "") -> Answer:
     """An answer of one revision."""
-    return Answer(status=status, children=(), resync_after_seconds=resync, finalized=finalized, unknown_keys=(unknown,) if unknown else ())
+    unknown_keys = (unknown,) if unknown else ()
+    return replace(EMPTY_ANSWER, status=status, resync_after_seconds=resync, finalized=finalized, unknown_keys=unknown_keys)
 
 
 CONDITIONS: dict[str, tuple[JsonObject | None, JsonObject]] = {

@@ -1,5 +1,7 @@
 """Reads the common fields of any object. A field that is missing or has the wrong type reads as empty."""
 
+from collections.abc import Set as AbstractSet
+
 from metaloop.common.json import JsonObject, JsonValue, is_object
 
 
@@ -91,3 +93,8 @@ def describe(obj: JsonObject) -> str:
     """The object's name in messages: `Kind namespace/name`."""
     space = namespace(obj)
     return f"{kind(obj)} {space}/{name(obj)}" if space else f"{kind(obj)} {name(obj)}"
+
+
+def without_metadata(obj: JsonObject, fields: AbstractSet[str]) -> JsonObject:
+    """`obj` without these fields of its metadata."""
+    return {**obj, "metadata": {key: value for key, value in metadata(obj).items() if key not in fields}}

@@ -15,9 +15,9 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import configure_logging
 from metaloop.devkit import console
-from metaloop.devkit.dryrun import Rehearsal, World, rehearse
+from metaloop.devkit.dryrun import DryRun, World, dry_run
 from metaloop.devkit.dryrun.controllers import Subject, served_by, subject_of_controller, subject_of_parent
-from metaloop.devkit.dryrun.gateway import GatewayAddress, own_gateway
+from metaloop.devkit.dryrun.gateway import GatewayAddress, local_gateway
 from metaloop.devkit.dryrun.show import as_json, print_text
 from metaloop.devkit.workdir import run_folder
 from metaloop.reconciler.hook_caller import HookCaller
@@ -47,8 +47,8 @@ async def plan(options: PlanOptions) -> None:
         granted = await world.observed(subject.instance, subject.controller, subject.info, subject.parent)
         with closing(Peer(gateway.url)) as peer:
             hooks = HookCaller(peer, token=gateway.token)
-            rehearsal = await rehearse(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
-    _print(rehearsal, subject, options)
+            result = await dry_run(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
+    _print(result, subject, options)
 
 
 async def _subject(kube: KubeClient, options: PlanOptions) -> Subject:
@@ -64,16 +64,16 @@ async def _gateway(options: PlanOptions) -> AsyncIterator[GatewayAddress]:
         return
     console.message("starting a hook gateway")
     with run_folder() as folder:
-        async with own_gateway(Path(folder), kubeconfig=options.kubeconfig) as gateway:
+        async with local_gateway(Path(folder), kubeconfig=options.kubeconfig) as gateway:
             yield gateway
 
 
-def _print(rehearsal: Rehearsal, subject: Subject, options: PlanOptions) -> None:
+def _print(result: DryRun, subject: Subject, options: PlanOptions) -> None:
     controller, parent = str(subject.instance.controller.id), unstructured.describe(subject.parent)
     paused = is_paused(subject.parent) or is_paused(subject.controller)
     if options.as_json:
         title: JsonObject = {"controller": controller, "parent": parent, "paused": paused}
-        typer.echo(dumps(as_json(rehearsal, title=title)).decode())
+        typer.echo(dumps(as_json(result, title=title)).decode())
     else:
         when = ", once it is no longer paused" if paused else ""
-        print_text(rehearsal, title=f"{controller}: {parent}{when}", console=Console())
+        print_text(result, title=f"{controller}: {parent}{when}", console=Console())

@@ -1,6 +1,6 @@
-"""Plans what a sync would do to a live parent: the watcher's view of it and the reconciler's pipeline, with nobody there who could write."""
+"""Plans what a sync would do to a live parent, with the watcher's view and the reconciler's pipeline. It never writes."""
 
-from metaloop.devkit.dryrun.rehearsal import Rehearsal, rehearse
+from metaloop.devkit.dryrun.driver import DryRun, dry_run
 from metaloop.devkit.dryrun.world import World
 
-__all__ = ["Rehearsal", "World", "rehearse"]
+__all__ = ["DryRun", "World", "dry_run"]

@@ -1,4 +1,4 @@
-"""A hook gateway of our own, for as long as a plan takes."""
+"""Runs a local hook gateway for the time of a plan."""
 
 import os
 import secrets
@@ -17,15 +17,15 @@ _START_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class GatewayAddress:
-    """Where a gateway answers, and the token that it wants to see."""
+    """The URL of a gateway, and the token that it requires."""
 
     url: str
     token: str
 
 
 @asynccontextmanager
-async def own_gateway(folder: Path, *, kubeconfig: str) -> AsyncIterator[GatewayAddress]:
-    """A gateway that reads Secrets from the cluster of a kubeconfig, as webhooks may want credentials."""
+async def local_gateway(folder: Path, *, kubeconfig: str) -> AsyncIterator[GatewayAddress]:
+    """A gateway that reads the webhooks' credentials from the cluster of a kubeconfig."""
     token = secrets.token_urlsafe(24)
 
     def program(port: int) -> Program:

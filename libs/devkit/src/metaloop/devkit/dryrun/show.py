@@ -1,4 +1,4 @@
-"""A rehearsal as a person reads it, and as a program does."""
+"""Shows the result of a dry run as text or as JSON."""
 
 import difflib
 from collections.abc import Iterator
@@ -12,39 +12,39 @@ from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.report import SyncReport
-from metaloop.devkit.dryrun.rehearsal import PlannedWrite, Rehearsal
+from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite
 
-_NOISE = frozenset({"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"})
+_BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"})
 _SIGNS = {"create": ("+", "green"), "delete": ("-", "red"), "recreate": ("±", "magenta")}
 _CHANGED = ("~", "yellow")
 
 
-def as_json(rehearsal: Rehearsal, *, title: JsonObject) -> JsonObject:
-    """The whole rehearsal, for programs."""
+def as_json(result: DryRun, *, title: JsonObject) -> JsonObject:
+    """The result as JSON."""
     return {
         **title,
-        "writes": [_write_as_json(write) for write in rehearsal.writes],
-        "events": [*rehearsal.events],
-        "outcome": _outcome_as_json(rehearsal.report),
+        "writes": [_write_as_json(write) for write in result.writes],
+        "events": [*result.events],
+        "outcome": _outcome_as_json(result.report),
     }
 
 
-def print_text(rehearsal: Rehearsal, *, title: str, console: Console) -> None:
-    """The rehearsal in the order of its writes, each with its reason and its difference."""
+def print_text(result: DryRun, *, title: str, console: Console) -> None:
+    """Print the writes in their order, each with its reason and its diff."""
     console.print(Text(title, style="bold"))
-    for number, write in enumerate(rehearsal.writes, start=1):
+    for number, write in enumerate(result.writes, start=1):
         sign, colour = _SIGNS.get(write.verb, _CHANGED)
         place = f"{write.name} ({write.subresource})" if write.subresource else write.name
         console.print(Text(f"{sign} {number}. {write.verb} {place}: {write.reason}", style=colour))
         if difference := "\n".join(difference_of(write)):
             console.print(Syntax(difference, "diff", background_color="default", word_wrap=True))
-    for event in rehearsal.events:
+    for event in result.events:
         console.print(Text(f"! event: {event}", style="yellow"))
-    console.print(Text(_summary(rehearsal)))
+    console.print(Text(_summary(result)))
 
 
 def difference_of(write: PlannedWrite) -> Iterator[str]:
-    """The lines of a unified diff; of a created or deleted object there is nothing to compare, and of a deleted one nothing to show."""
+    """The lines of a unified diff. A created object has added lines only, and a deleted one has none."""
     if write.verb == "delete":
         return
     before, after = _lines(write.before, write), _lines(write.after, write)
@@ -57,30 +57,29 @@ def difference_of(write: PlannedWrite) -> Iterator[str]:
 def _lines(obj: JsonObject | None, write: PlannedWrite) -> list[str]:
     if obj is None:
         return []
-    shown: JsonValue = unstructured.child_object(obj, "status") if write.subresource == "status" else _without_noise(obj, write)
+    shown: JsonValue = unstructured.child_object(obj, "status") if write.subresource == "status" else _without_bookkeeping(obj)
     return yaml.safe_dump(shown, sort_keys=True, allow_unicode=True, default_flow_style=False).splitlines()
 
 
-def _without_noise(obj: JsonObject, write: PlannedWrite) -> JsonObject:
-    """What somebody wants of the object: not what the API server keeps, nor what we only remember, nor its status."""
-    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key not in _NOISE}
+def _without_bookkeeping(obj: JsonObject) -> JsonObject:
+    """The object without its status, the API server's bookkeeping and the last applied annotation."""
+    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key not in _BOOKKEEPING}
     annotations = unstructured.child_object(metadata, "annotations")
     if LAST_APPLIED_ANNOTATION in annotations and set(annotations) != {LAST_APPLIED_ANNOTATION}:
         metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED_ANNOTATION}
     elif LAST_APPLIED_ANNOTATION in annotations:
         del metadata["annotations"]
-    del write
     return {key: (metadata if key == "metadata" else value) for key, value in obj.items() if key != "status"}
 
 
-def _summary(rehearsal: Rehearsal) -> str:
-    report = rehearsal.report
+def _summary(result: DryRun) -> str:
+    report = result.report
     if report is not None and report.result != "done":
         return f"The sync would end with {report.reason}: {report.message}"
-    if not rehearsal.writes:
+    if not result.writes:
         return "Nothing to do: all is as desired."
     again = f"; it would be looked at again after {report.resync_after_seconds:g} s" if report and report.resync_after_seconds else ""
-    return f"{len(rehearsal.writes)} writes would be done, and none was{again}."
+    return f"{len(result.writes)} writes would be done, and none was{again}."
 
 
 def _write_as_json(write: PlannedWrite) -> JsonObject:

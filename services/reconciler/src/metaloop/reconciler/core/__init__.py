@@ -1,13 +1,13 @@
-"""The reconciler's decisions: no I/O, no clock, no await, no logging.
+"""Decides what a sync does. The package is pure: no I/O, no clock, no await, no logging.
 
 Rules
-    1. Whatever a decision depends on is an argument: what was observed, what the hook answered. Equal arguments, equal decision.
-    2. Inputs are never changed. What is derived from an object may share parts with it: nobody changes those either.
-    3. Every write to the cluster is an `Action` before it is a call, and says for what reason.
-    4. What a hook answered is believed only after `answer` and `validate`: from what they let pass, everything else may conclude freely.
-    5. Knowledge that is a table is written as a table: update methods, the end of each error.
+    1. Everything that a decision depends on is an argument: what was observed, what the hook answered, the time. Equal
+       arguments give equal decisions.
+    2. Inputs are never changed. What is derived from an object may share parts with it, which never change either.
+    3. Every write to the cluster is an `Action` before it is a call, and states its reason.
+    4. A hook's answer is trusted only after it was read (`hooks.answer`) and validated (`hooks.validation`). Everything
+       else relies on these two.
+    5. Knowledge that is a table is written as a table: the steps of a sync, update methods, faults.
 
-The words and their order: an `Observed` parent; its candidates `claim`ed; a `request` to the hook and its `answer`; the answer `validate`d into
-`Desired`, by a `rollout` where there are several `revision`s of the parent; `changes` between the claimed and the desired, which an apply strategy judges (`dynamic`,
-with `merge`, or `ssa`); the `plan`, by `strategy`; the `status`; the `outcome`.
+`pipeline` is the page to read first.
 """

@@ -1,4 +1,4 @@
-"""What one sync is to do: write to revisions, then to children, then to the parent; out of all that was observed and answered."""
+"""Decides all writes of one sync, to revisions, children and the parent, from what was observed and answered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,28 +15,28 @@ from metaloop.reconciler.core.variant import Variant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRules:
-    """By which rules a parent's children become what is desired."""
+    """The rules by which a parent's children become the desired ones."""
 
     variant: Variant
     strategy: ApplyStrategy
     history: RevisionHistory | None
-    """None where no child rolls."""
+    """None if no child rolls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The writes of one sync, stage by stage: each stage is carried out only when those before it were."""
+    """The writes of one sync by stage. Each stage is carried out only if the stages before it succeeded."""
 
     revisions: tuple[RevisionAction, ...] = ()
     children: Plan = field(default_factory=Plan)
     answer: Answer
-    """What is to be written to the parent itself."""
+    """What to write to the parent itself."""
 
 
 def decision_of(
     observed: Observed, children: tuple[ChildGroup, ...], revisions: Revisions, answers: Sequence[Answer], rules: DecisionRules
 ) -> Decision:
-    """What to do, given what the hook answered for each live revision. Raises InvalidAnswer where an answer doesn't fit its controller."""
+    """What to do, given the hook's answer for each live revision. Raises InvalidAnswer, which names the field."""
     answer = combined_answer(answers)
     if not manages_children(observed, answer):
         return Decision(answer=answer)

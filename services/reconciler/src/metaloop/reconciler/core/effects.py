@@ -1,4 +1,4 @@
-"""What actions came to: values that the shell makes and the core decides by."""
+"""The effects of actions: the shell reports them, and the core decides by them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,29 +29,34 @@ VERBS: Final[Mapping[type[Action], str]] = {
     Adopt: "adopt",
     Release: "release",
 }
-"""How messages name what an action does."""
+"""The verb of each action in messages."""
+
+
+def describe(action: Action) -> str:
+    """The action in messages: `create ConfigMap default/a`."""
+    return f"{VERBS[type(action)]} {unstructured.describe(action.obj)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """An action that was carried out; `written` is the object as it then is, None where nothing is left to say of it."""
+    """An action that was carried out. `written` is the object as it is now; None if it was gone."""
 
     action: Action
     written: JsonObject | None = None
     is_noop: bool = False
-    """Whether it changed nothing."""
+    """Whether the write changed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What a number of actions came to."""
+    """What came of several actions."""
 
     done: tuple[Done, ...] = ()
     failures: tuple[Failure, ...] = ()
 
     @property
     def writes(self) -> list[Write]:
-        """What the API server acknowledged, or may have executed."""
+        """The writes that the API server acknowledged or may have executed."""
         acknowledged = [
             write_of(done.action.info, done.written, is_deletion=isinstance(done.action, DeleteChild))
             for done in self.done
@@ -61,21 +66,21 @@ class Effects:
 
     @property
     def has_noops(self) -> bool:
-        """Whether a write showed that no write can change its object: it counts as being as desired from now on."""
+        """Whether a write changed nothing. From now on its child counts as being as desired."""
         return any(done.is_noop for done in self.done)
 
     @property
     def adopted(self) -> dict[ResourceId, list[JsonObject]]:
-        """The children that were adopted, as they now are, by resource."""
+        """The adopted children as they are now, by resource."""
         groups: dict[ResourceId, list[JsonObject]] = {}
         for done in self.done:
             if isinstance(done.action, Adopt) and done.written is not None:
-                groups.setdefault(done.action.info.id, []).append(_as_watched(done.written))
+                groups.setdefault(done.action.info.id, []).append(_as_observed(done.written))
         return groups
 
 
 def write_of(info: ResourceInfo, written: JsonObject, *, is_deletion: bool) -> Write:
-    """What the watcher has to see before it shows this parent's world again: `written` as it now is, or that it is gone."""
+    """What the watcher has to see before it grants the parent again: `written` as it is now, or its deletion."""
     return Write(
         resource=info.id,
         namespace=unstructured.namespace(written),
@@ -85,7 +90,6 @@ def write_of(info: ResourceInfo, written: JsonObject, *, is_deletion: bool) -> W
     )
 
 
-def _as_watched(obj: JsonObject) -> JsonObject:
-    """`obj` as the watcher would have shown it."""
-    metadata = {key: value for key, value in unstructured.metadata(obj).items() if key != "managedFields"}
-    return {**obj, "metadata": metadata}
+def _as_observed(obj: JsonObject) -> JsonObject:
+    """`obj` as an observation from the watcher contains it."""
+    return unstructured.without_metadata(obj, {"managedFields"})

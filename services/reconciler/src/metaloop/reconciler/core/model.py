@@ -1,7 +1,7 @@
-"""The values of the pipeline: `Observed`, `Desired`, `Action`, `Plan`, `Outcome`."""
+"""The values that a sync is made of, from what was observed of a parent to the outcome for its job."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from metaloop.common.api.controller import Controller
@@ -16,7 +16,10 @@ from metaloop.common.observation import ObservedGroup, Related
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildGroup:
-    """The children of one declared resource (or its candidates for children, before they are claimed), and how drifted ones are updated."""
+    """The children of one declared resource, and how drifted ones are updated.
+
+    Before the children are claimed, `objects` are the candidates.
+    """
 
     info: ResourceInfo
     method: UpdateMethod
@@ -27,36 +30,43 @@ class ChildGroup:
         """Whether such children move from revision to revision, where the controller keeps revisions."""
         return UPDATE_METHODS[self.method].rolls
 
+    def with_objects(self, objects: tuple[JsonObject, ...]) -> "ChildGroup":
+        """The same group with other objects in it."""
+        return ChildGroup(info=self.info, method=self.method, objects=objects)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A parent as the watcher's cache saw it, with what is known around it. `groups` has one for each declared child resource, in their order."""
+    """A parent and the objects around it, as the watcher's cache holds them.
+
+    `groups` has one group for each declared child resource, in the order in which they are declared.
+    """
 
     controller: Controller
     info: ResourceInfo
     parent: JsonObject
     groups: tuple[ChildGroup, ...]
     is_selected: bool = True
-    """Whether the controller's own selectors still select the parent; one that they don't is ours only while it has our finalizer."""
+    """Whether the controller's own selectors select the parent. If not, it is ours only while it has our finalizer."""
     selector: Selector | None = None
-    """Which labels the parent's children have; None where children are known by their owner alone, and none is ever adopted."""
-    revisions: tuple[JsonObject, ...] = ()
+    """Selects the parent's children. None if children are known by their owner alone, so that none is ever adopted."""
+    revisions: tuple[JsonObject, ...]
     """Candidates for the ControllerRevisions of the parent."""
-    related: Related | None = None
-    """What the watcher selected by the queries that it remembers; None where it remembers none."""
-    managed: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    related: Related | None
+    """The related objects that the parent is subscribed to. None if it has no subscription."""
+    managed_fields: Mapping[str, JsonObject]
     """Our entries in the `managedFields` of children that we applied server-side, by their UIDs."""
-    part: str = ""
-    """Which part of the parent's work this is, where its kind divides it; empty for the parent as a whole."""
+    part: str
+    """Which part of the parent's work this is, if its kind divides it. Empty for the parent as a whole."""
 
     @property
     def uid(self) -> str:
-        """The parent's UID: who it is, whatever its name."""
+        """The parent's UID."""
         return unstructured.uid(self.parent)
 
     @property
     def namespace(self) -> str:
-        """The parent's namespace, empty where it is cluster-scoped."""
+        """The parent's namespace. Empty if it is cluster-scoped."""
         return unstructured.namespace(self.parent)
 
     @property
@@ -66,7 +76,7 @@ class Observed:
 
     @property
     def is_deleting(self) -> bool:
-        """Whether the parent's deletion was asked for."""
+        """Whether the parent is being deleted."""
         return unstructured.is_deleting(self.parent)
 
     @property
@@ -76,47 +86,47 @@ class Observed:
 
     @property
     def is_finalizing(self) -> bool:
-        """Whether the time to finalize the parent has come."""
+        """Whether the parent is to be finalized: it is being deleted, or no longer selected."""
         return self.controller.hooks.finalize is not None and (self.is_deleting or not self.is_selected)
 
     def with_parent(self, parent: JsonObject) -> "Observed":
-        """The same around another `parent`; itself where that is the very parent that it has, as it nearly always is."""
+        """The same with another `parent`."""
         return self if parent is self.parent else replace(self, parent=parent)
 
     def with_selector(self, selector: Selector | None) -> "Observed":
-        """The same with a `selector`."""
+        """The same with another `selector`."""
         return self if selector is self.selector else replace(self, selector=selector)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestObjects:
-    """What a hook is shown beside the parent: its claimed children, and the related objects that it asked for."""
+    """The objects that a hook's request carries beside the parent: its claimed children, and the related objects."""
 
     children: tuple[ChildGroup, ...]
-    related: tuple[ObservedGroup, ...] = ()
+    related: tuple[ObservedGroup, ...]
 
 
 MetadataChanges: TypeAlias = Mapping[str, str | None]
-"""What a decorator wants of its parent's labels or annotations: None takes one away, the unmentioned stay."""
+"""How a decorator's answer changes the parent's labels or annotations. None removes one; those not named stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a sync or finalize hook answered, well-formed but not yet held against what the controller declares."""
+    """The answer of a sync or finalize hook: well-formed, not yet validated against what the controller declares."""
 
     status: JsonObject | None
     children: tuple[JsonObject, ...]
     resync_after_seconds: float | None
     finalized: bool
-    labels: MetadataChanges = field(default_factory=dict[str, str | None])
-    annotations: MetadataChanges = field(default_factory=dict[str, str | None])
-    unknown_keys: tuple[str, ...] = ()
-    """Keys that a loose answer had and nobody reads: most likely misspelt."""
+    labels: MetadataChanges
+    annotations: MetadataChanges
+    unknown_keys: tuple[str, ...]
+    """Keys of a loosely read answer that no field has: most likely misspelt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredChild:
-    """One child that ought to exist: `obj` has its namespace and labels, and nothing that is not the hook's to say."""
+    """A child that the hook desires. `obj` is what it answered, with namespace and tracking metadata filled in."""
 
     info: ResourceInfo
     method: UpdateMethod
@@ -135,7 +145,7 @@ class DesiredChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChild:
-    """Create `obj`, which carries the controllerRef and what was applied."""
+    """Create `obj`, which has the controllerRef and the annotation of what was applied."""
 
     info: ResourceInfo
     obj: JsonObject
@@ -144,18 +154,21 @@ class CreateChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateChild:
-    """Replace a child by `obj`, which carries the UID and resourceVersion that were observed: the write fails on any other object."""
+    """Replace a child by `obj`, which has the observed UID and resourceVersion: the write fails on any other object."""
 
     info: ResourceInfo
     obj: JsonObject
     reason: str
     observed: JsonObject | None = None
-    """What it was made of, where it is worth remembering that the write changed nothing."""
+    """The child before the update, if no-op writes to it are to be remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChild:
-    """Have `obj`, all that is desired of a child, applied by the API server: to what was `observed`, or to a child that must not be there yet."""
+    """Apply `obj`, the whole configuration of a child, on the API server.
+
+    It is applied to the child that was `observed`. If that is None, the child must not exist yet.
+    """
 
     info: ResourceInfo
     obj: JsonObject
@@ -165,9 +178,9 @@ class ApplyChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecreateChild:
-    """Delete the child that was `observed`, if the API server says that the update would change it, or that it can't be changed so; else update it.
+    """Delete the child that was `observed` if the update would change it or is not allowed. Update it otherwise.
 
-    `obj` is what the update would write, `desired` what would be created.
+    A dry run on the API server decides. `obj` is what the update would write, `desired` is what would be created.
     """
 
     info: ResourceInfo
@@ -176,23 +189,23 @@ class RecreateChild:
     reason: str
     observed: JsonObject
     is_applied: bool
-    """Whether the update is a server-side apply, rather than a replacement."""
+    """Whether the update is a server-side apply rather than a replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
-    """Delete the child that was observed, with its UID as the precondition: a namesake survives."""
+    """Delete the child that was observed. Its UID is a precondition, so another object of the same name survives."""
 
     info: ResourceInfo
     obj: JsonObject
     reason: str
     successor: JsonObject | None = None
-    """What is to be created in its place, if anything: where the API server would refuse that, the child stays."""
+    """What is to be created in its place, if anything. The child stays if the API server would refuse that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Become the controller of an orphan: `obj` says so, and carries the UID and resourceVersion that were observed."""
+    """Become the controller of an orphan. `obj` has the new controllerRef, and the observed UID and resourceVersion."""
 
     info: ResourceInfo
     obj: JsonObject
@@ -201,7 +214,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Stop being the controller of a child: `obj` says so, and carries the UID and resourceVersion that were observed."""
+    """Stop being the controller of a child. `obj` has no controllerRef, and the observed UID and resourceVersion."""
 
     info: ResourceInfo
     obj: JsonObject
@@ -216,7 +229,7 @@ Action: TypeAlias = ClaimAction | ChildAction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do to the children. All deletions come before all other writes; within each, order carries no meaning."""
+    """What to do to the children. All deletions come before all other writes. Within each, the order has no meaning."""
 
     deletions: tuple[DeleteChild, ...] = ()
     writes: tuple[ChildWrite, ...] = ()
@@ -227,21 +240,21 @@ class Plan:
         yield from self.writes
 
     def __len__(self) -> int:
-        """How many actions there are."""
+        """The number of actions."""
         return len(self.deletions) + len(self.writes)
 
 
 RevisionAction: TypeAlias = CreateChild | UpdateChild | DeleteChild
-"""A write to a ControllerRevision, which is an object like any child."""
+"""A write to a ControllerRevision, which is treated as a child."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentEdit:
-    """One write to the parent, or to a subresource of it."""
+    """One write to the parent or to a subresource of it."""
 
     name: str
-    make: Callable[[JsonObject], JsonObject | None]
-    """The parent as it is to become, made of the parent as it is; None where it is so already."""
+    mutate: Callable[[JsonObject], JsonObject | None]
+    """The parent to write, made from the present one. None if there is nothing to change."""
     subresource: str = ""
 
 
@@ -251,16 +264,16 @@ class Outcome:
 
     result: Result
     fault: AnyFault | None = None
-    """Why the sync did not come to its end; None if it did."""
+    """Why the sync failed. None if it succeeded."""
     message: str = ""
     after_seconds: float | None = None
 
     @property
     def reason(self) -> str:
-        """What users read of the fault; empty without one."""
+        """The fault as users see it. Empty if there is none."""
         return self.fault.reason if self.fault else ""
 
     @property
     def audience(self) -> Audience:
-        """Who hears of it."""
+        """Who is told of the fault."""
         return self.fault.audience if self.fault else "nobody"

@@ -1,12 +1,12 @@
-"""What the end of a sync means for its job, read from the table of faults.
+"""What the end of a sync means for its job, as the table of faults says.
 
 Rules
-    1. What ends by itself is retried without a word: conflicts, lost leases, webhooks that ask to wait.
-    2. What an operator of the cluster or of Metaloop must change is logged. What the owner of the parent, the author of
-       its controller or of its webhook must change is told on the parent.
-    3. Of several failures the gravest decides.
+    1. Faults that end by themselves are retried silently: conflicts, lost leases, webhooks that ask to wait.
+    2. A fault that an operator of the cluster or of Metaloop must fix is logged. One that the owner of the parent, or
+       the author of its controller or webhook, must fix becomes an event of the parent.
+    3. The gravest of several failures decides.
 
-Which fault is retried, when, and who hears of it stands in `metaloop.common.faults`.
+`metaloop.common.faults` says which fault is retried, when, and who is told.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from metaloop.reconciler.errors import HookThrottled, WritesFailed
 DONE: Final = Outcome(result="done")
 
 _WHERE: Final[dict[AnyFault, str]] = {
-    # Whose the field is that the message of these three names.
+    # The messages of these three name a field. This says of what.
     Fault.INVALID_SPEC: "in the controller: ",
     Fault.INVALID_PARENT: "in the parent: ",
     Fault.INVALID_ANSWER: "in the hook's answer: ",
@@ -27,7 +27,7 @@ _WHERE: Final[dict[AnyFault, str]] = {
 
 
 def outcome_of(failure: MetaloopError | None) -> Outcome:
-    """What the end of a sync means for its job; None is a sync that came to its end."""
+    """The outcome of a sync that ended with `failure`, or succeeded if that is None."""
     if failure is None:
         return DONE
     fault = failure.fault
@@ -40,5 +40,5 @@ def outcome_of(failure: MetaloopError | None) -> Outcome:
 
 
 def _where(failure: MetaloopError) -> str:
-    # Of several writes, each says itself what it was about.
+    # Each of several failed writes says itself what it was about.
     return "" if isinstance(failure, WritesFailed) else _WHERE.get(failure.fault, "")

@@ -1,20 +1,20 @@
-"""The pipeline, and the page to read first: claim, ask the hook, plan, apply, write the status.
+"""The pipeline, and the page to read first: claim children, call the hook, plan, apply, write the status.
 
-One sync of one parent, as CompositeController and DecoratorController have it. It starts from what the watcher observed, never from why it
-was woken, and each of its stages may be its last:
+This is one sync of one parent for the kinds CompositeController and DecoratorController. It begins with what the
+watcher observed, whatever caused the sync. Each stage may be the last:
 
-    pause      is it paused?                                          then nothing is done but to say so, once
-    finalizer  shall we have a chance to clean up?                    written before anything that may need cleaning up
-    claim      adopt orphans that match, release what doesn't         a parent that can't be served, and any failure, ends it
-    related    what else does the hook want to be shown?              what isn't there to be shown yet ends it
-    ask        what does the hook desire?                             no usable answer ends it, with nothing deleted
-    plan       which actions lead from what is to what is desired?    an answer that doesn't fit its controller ends it, with nothing written
-    revise     write down which child follows which revision          only where children roll; any failure ends it, with no child touched
-    apply      delete, then create and update                         failures are collected; guards hold back what deletes too much
-    parent     its status, its metadata, our finalizer's end          written even when a child failed; the finalizer only leaves when none did
+    pause      is the parent paused?                           if so, say it once, and do nothing else
+    finalizer  does it need our finalizer?                     add it before anything exists that needs cleaning up
+    claim      adopt matching orphans, release the others      ends with an invalid parent, and with any failure
+    related    which related objects does the hook ask for?    ends if these can't be shown yet
+    hook       what does the hook desire?                      ends without a usable answer; nothing is deleted
+    plan       which actions lead from observed to desired?    ends with an invalid answer, before anything is written
+    revisions  record which child follows which revision       only if children roll; ends with any failure
+    children   delete, then create and update                  collects failures; guards hold back excessive deletions
+    parent     write its status, metadata and finalizer        even after failures; the finalizer stays if there are any
 
-What the two kinds do differently stands in their `Variant`. Where children roll, revisions are claimed as children are, and the hook is
-asked about each live one of them. The steps are carried out by a driver (see `steps`), which also reports how the sync ended.
+The `Variant` of a kind says what it does differently. If children roll, revisions are claimed as children are, and the
+hook is called for each live revision. A driver carries out the steps and reports how the sync ended (see `steps`).
 """
 
 from collections.abc import Sequence
@@ -74,43 +74,43 @@ from metaloop.reconciler.core.steps import (
 from metaloop.reconciler.core.variant import Variant
 from metaloop.reconciler.errors import Failure, WritesFailed
 
-_AT_ONCE_SECONDS: Final = 0.1
+_ROLLOUT_RESYNC_SECONDS: Final = 0.1
 
 
 def sync(observed: Observed, now: datetime, *, variant: Variant) -> Steps[None]:
-    """Bring one parent to the state that its hook asks for. Raises what keeps it from that."""
+    """Bring one parent to the state that its hook desires. Raises the error that prevents it."""
     observed = observed if variant.is_selected(observed) else replace(observed, is_selected=False)
     if is_sync_paused(observed):
-        yield from _pause_told(observed, now, variant)
+        yield from _announce_pause(observed, now, variant)
         return
     yield Forget(PauseAnnounced(observed.uid))
-    settled = yield from _finalizer_settled(observed)
-    if settled is None or not is_ours(settled):
+    prepared = yield from _sync_finalizer(observed)
+    if prepared is None or not is_ours(prepared):
         return
-    observed = settled.with_selector(variant.selector(settled))
+    observed = prepared.with_selector(variant.selector(prepared))
     strategy = yield from choose_apply_strategy(observed)
-    children = yield from _claimed(variant.claims(observed), observed)
+    children = yield from _claim(variant.claims(observed), observed)
     history = variant.history(observed)
-    revisions = yield from _revisions(observed, history)
-    related = yield from _related(observed)
-    answers = yield from _answered(observed, revisions, RequestObjects(children=children, related=related), variant)
+    revisions = yield from _claim_revisions(observed, history)
+    related = yield from _find_related(observed)
+    answers = yield from _call_hook(observed, revisions, RequestObjects(children=children, related=related), variant)
     decision = decision_of(observed, children, revisions, answers, DecisionRules(variant=variant, strategy=strategy, history=history))
     if decision.revisions:
         yield WriteRevisions(observed, decision.revisions)
-    failures = yield from _applied(decision, children, observed, is_rolling=history is not None)
-    failures = [*failures, *(yield from _parent_settled(decision.answer, observed, variant, is_done=not failures))]
+    failures = yield from _apply(decision, children, observed, is_rolling=history is not None)
+    failures = [*failures, *(yield from _write_parent(decision.answer, observed, variant, is_done=not failures))]
     if failures:
         raise WritesFailed(failures)
 
 
-# -- pause -------------------------------------------------------------------------------------------------------------------
+# -- pause -------------------------------------------------------------------------------------------------------------
 
 
-def _pause_told(observed: Observed, now: datetime, variant: Variant) -> Steps[None]:
-    """Say once that a parent is paused. Where all parents of its controller are, that is said on the controller."""
+def _announce_pause(observed: Observed, now: datetime, variant: Variant) -> Steps[None]:
+    """Announce once that a parent is paused. A pause of the controller is announced on the controller instead."""
     if not is_paused(observed.parent) or not is_ours(observed) or has_paused_condition(observed.parent):
         return
-    is_written = yield from _pause_written(observed, now, variant)
+    is_written = yield from _write_paused_condition(observed, now, variant)
     if not is_written:
         if (yield from recall(PauseAnnounced(observed.uid))):
             return
@@ -118,13 +118,13 @@ def _pause_told(observed: Observed, now: datetime, variant: Variant) -> Steps[No
     yield RecordEvent(observed.parent, "Normal", "Paused", f"Paused: {PAUSED_MESSAGE}")
 
 
-def _pause_written(observed: Observed, now: datetime, variant: Variant) -> Steps[bool]:
-    """Whether the parent's status says now that it is paused."""
+def _write_paused_condition(observed: Observed, now: datetime, variant: Variant) -> Steps[bool]:
+    """Write the condition to the parent's status. Returns whether the status has it now."""
     if not variant.owns_status or not supports_conditions(observed):
         return False
     if (yield from recall(ConditionsUnsupported(observed.info.id))):
         return False
-    pause = ParentEdit(name="Paused", make=partial(with_paused_condition, at=now.strftime("%Y-%m-%dT%H:%M:%SZ")), subresource="status")
+    pause = ParentEdit(name="Paused", mutate=partial(with_paused_condition, at=now.strftime("%Y-%m-%dT%H:%M:%SZ")), subresource="status")
     try:
         written = yield from edit_parent(observed, pause)
     except (Forbidden, Invalid):
@@ -132,24 +132,24 @@ def _pause_written(observed: Observed, now: datetime, variant: Variant) -> Steps
     if written is None:
         return False
     if not has_paused_condition(written):
-        # Its kind has no place for conditions, or for such ones: there is no use in trying it with each of them again.
+        # The kind's schema has no conditions, or not such ones. Trying it with each parent again would be in vain.
         yield Learn(ConditionsUnsupported(observed.info.id))
     return has_paused_condition(written)
 
 
-# -- before the hook ---------------------------------------------------------------------------------------------------------
+# -- before the hook ---------------------------------------------------------------------------------------------------
 
 
-def _finalizer_settled(observed: Observed) -> Steps[Observed | None]:
-    """The parent with our finalizer, or without it, as its controller wants it; None where there is no such parent any more."""
+def _sync_finalizer(observed: Observed) -> Steps[Observed | None]:
+    """Add or remove our finalizer, as the controller requires. Returns the parent as it is now; None if it is gone."""
     controller, is_selected = observed.controller, observed.is_selected
-    edit = ParentEdit(name="Finalizer", make=partial(with_finalizer, controller=controller, is_selected=is_selected))
+    edit = ParentEdit(name="Finalizer", mutate=partial(with_finalizer, controller=controller, is_selected=is_selected))
     parent = yield from edit_parent(observed, edit)
     return observed.with_parent(parent) if parent is not None else None
 
 
-def _claimed(claims: Claims, observed: Observed) -> Steps[tuple[ChildGroup, ...]]:
-    """The parent's children, adopted ones as the API server returned them."""
+def _claim(claims: Claims, observed: Observed) -> Steps[tuple[ChildGroup, ...]]:
+    """Adopt and release. Returns the parent's children, adopted ones as the API server returned them."""
     if not claims.actions:
         return claims.groups
     effects = yield from claim_children(observed, claims.actions)
@@ -158,20 +158,20 @@ def _claimed(claims: Claims, observed: Observed) -> Steps[tuple[ChildGroup, ...]
     return with_adopted(claims.groups, effects.adopted)
 
 
-def _revisions(observed: Observed, history: RevisionHistory | None) -> Steps[Revisions]:
-    """The revisions that the hook is asked about: where nothing rolls, only the parent as it is."""
+def _claim_revisions(observed: Observed, history: RevisionHistory | None) -> Steps[Revisions]:
+    """Claim the parent's revisions. Returns those to call the hook for: only the present one if no child rolls."""
     if history is None:
         return without_history(observed)
     owner = with_revisions_as_children(observed)
-    [own] = yield from _claimed(claims_of(owner), owner)
+    [own] = yield from _claim(claims_of(owner), owner)
     return revisions_of(observed, own.objects, history=history)
 
 
-# -- related objects ---------------------------------------------------------------------------------------------------------
+# -- related objects ---------------------------------------------------------------------------------------------------
 
 
-def _related(observed: Observed) -> Steps[tuple[ObservedGroup, ...]]:
-    """What the customize hook wants the others to be shown; it is asked only where it would be shown something that it wasn't shown before."""
+def _find_related(observed: Observed) -> Steps[tuple[ObservedGroup, ...]]:
+    """Returns the related objects. The customize hook is called only if its request would differ from the last one."""
     hook = observed.controller.hooks.customize
     if hook is None or hook.webhook is None:
         return ()
@@ -179,15 +179,15 @@ def _related(observed: Observed) -> Steps[tuple[ObservedGroup, ...]]:
     if related is None or related.fingerprint != fingerprint:
         [body] = yield from call_hook(observed, hook, {"": customize_request(observed)})
         queries = queries_in(body, observed, version=hook.version, is_strict=hook.strict)
-        related = yield from _subscribed(fingerprint, queries, visible_namespace=visible_namespace(observed, hook.version))
+        related = yield from _subscribe(fingerprint, queries, namespace=visible_namespace(observed, hook.version))
     return related_groups(related)
 
 
-def _subscribed(fingerprint: str, queries: Sequence[RelatedQuery], *, visible_namespace: str) -> Steps[Related]:
-    """What is selected by rules that may stand. Others, and those that can't be judged yet, the next sync has to ask for again."""
+def _subscribe(fingerprint: str, queries: Sequence[RelatedQuery], *, namespace: str) -> Steps[Related]:
+    """Subscribe to valid queries. After invalid ones, and ones that can't be checked yet, the next sync asks again."""
     related = yield from subscribe_related(fingerprint, queries)
     try:
-        check_scopes(queries, known_resources(related), visible_namespace=visible_namespace)
+        check_scopes(queries, known_resources(related), only_namespace=namespace)
     except InvalidAnswer:
         yield from subscribe_related("")
         raise
@@ -196,17 +196,17 @@ def _subscribed(fingerprint: str, queries: Sequence[RelatedQuery], *, visible_na
     return related
 
 
-# -- the hook ----------------------------------------------------------------------------------------------------------------
+# -- the hook ----------------------------------------------------------------------------------------------------------
 
 
-def _answered(observed: Observed, revisions: Revisions, shown: RequestObjects, variant: Variant) -> Steps[list[Answer]]:
-    """What the hook answers for each live revision."""
+def _call_hook(observed: Observed, revisions: Revisions, objects: RequestObjects, variant: Variant) -> Steps[list[Answer]]:
+    """Call the hook for each live revision. Returns its answers, in their order."""
     hook, keys = hook_to_call(observed), variant.keys
-    bodies = {each.name: sync_request(observed.with_parent(each.parent), shown, hook=hook, keys=keys) for each in revisions.live}
+    bodies = {each.name: sync_request(observed.with_parent(each.parent), objects, hook=hook, keys=keys) for each in revisions.live}
     answered = yield from call_hook(observed, hook, bodies)
     answers = [sync_answer(body, is_strict=hook.strict, keys=keys) for body in answered]
     combined = combined_answer(answers)
-    # Whatever comes of the rest: the hook wants to be asked again then.
+    # The hook's wish for a resync holds even if the rest of the sync fails.
     if combined.resync_after_seconds is not None:
         yield Resync(combined.resync_after_seconds)
     if combined.unknown_keys:
@@ -214,22 +214,22 @@ def _answered(observed: Observed, revisions: Revisions, shown: RequestObjects, v
     return answers
 
 
-# -- after the hook ----------------------------------------------------------------------------------------------------------
+# -- after the hook ----------------------------------------------------------------------------------------------------
 
 
-def _applied(decision: Decision, children: tuple[ChildGroup, ...], observed: Observed, *, is_rolling: bool) -> Steps[Sequence[Failure]]:
-    """What failed of the writes to children."""
+def _apply(decision: Decision, children: tuple[ChildGroup, ...], observed: Observed, *, is_rolling: bool) -> Steps[Sequence[Failure]]:
+    """Write the children. Returns the failures."""
     if not decision.children:
         return ()
     effects = yield from write_children(observed, decision.children, children)
     if effects.has_noops and is_rolling:
-        # A rollout may have waited for just this, and what changed nothing is followed by no event.
-        yield Resync(_AT_ONCE_SECONDS)
+        # The rollout may be waiting for just this child, and no event follows a no-op write.
+        yield Resync(_ROLLOUT_RESYNC_SECONDS)
     return effects.failures
 
 
-def _parent_settled(answer: Answer, observed: Observed, variant: Variant, *, is_done: bool) -> Steps[Sequence[Failure]]:
-    """Writes what the answer says of the parent itself; `is_done`: nothing else failed, so that it may be let go."""
+def _write_parent(answer: Answer, observed: Observed, variant: Variant, *, is_done: bool) -> Steps[Sequence[Failure]]:
+    """Write the parent itself. Returns the failures. Our finalizer may go only if `is_done`: nothing else failed."""
     failures: list[Failure] = []
     parent: JsonObject | None = observed.parent
     for edit in edits_of(observed, answer, variant=variant, may_remove_finalizer=is_done):

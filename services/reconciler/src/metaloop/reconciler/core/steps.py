@@ -1,10 +1,10 @@
-"""What a sync asks of whoever drives it: each step is a value, and its result is sent back.
+"""The steps of a sync, as values. A sync yields them, and its driver sends back their results.
 
-A sync is a generator that yields steps. It decides, and does nothing itself: the reconciler's driver carries the steps out, the dry run's
-writes down what would be done, and a test answers them from a table. A step that fails is raised at the `yield`; the sync may decide what
-that means, and ends with it otherwise.
+A sync is a generator. It decides, and does nothing itself. The reconciler's driver carries the steps out, the dry run's
+driver records what would be done, and a test answers them from a table. If a step fails, its error is raised at the
+`yield`. The sync may catch it; otherwise it ends with it.
 
-The functions below yield one step each and give its result the right type: `children = yield from claim_children(...)`.
+The functions at the end yield one step each and give its result a type: `effects = yield from claim_children(...)`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EditParent:
-    """Make of the parent what `edit` makes of it. Result: the parent as it then is, None where there is no such parent any more."""
+    """Edit the parent. Result: the parent as it is now; None if it no longer exists."""
 
     observed: Observed
     edit: ParentEdit
@@ -33,7 +33,7 @@ class EditParent:
 
 @dataclass(frozen=True, slots=True)
 class ClaimChildren:
-    """Adopt and release. Result: the effects. Raises Conflict where the parent turns out to be another, or going."""
+    """Adopt and release children. Result: the effects. Raises Conflict if the parent was deleted or replaced."""
 
     observed: Observed
     actions: Sequence[ClaimAction]
@@ -41,14 +41,14 @@ class ClaimChildren:
 
 @dataclass(frozen=True, slots=True)
 class ChooseApplyStrategy:
-    """Find out how this parent's children are written. Result: the strategy. Raises InvalidSpec."""
+    """Choose how the parent's children are written. Result: the strategy. Raises InvalidSpec."""
 
     observed: Observed
 
 
 @dataclass(frozen=True, slots=True)
 class CallHook:
-    """Send each body to a hook, all at once; each stands under the name of its revision. Result: the bodies of the answers, in their order.
+    """Call a hook with all bodies at once. They are named by revision. Result: the bodies of the answers, in order.
 
     Raises HookThrottled, HookFailed, Unavailable or InvalidSpec.
     """
@@ -60,7 +60,7 @@ class CallHook:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRelated:
-    """Have the watcher follow these related objects for the parent from now on. Result: what they select. Raises Unavailable."""
+    """Subscribe the parent to related objects. Result: the objects that the queries select. Raises Unavailable."""
 
     fingerprint: str
     queries: Sequence[RelatedQuery] = ()
@@ -68,7 +68,7 @@ class SubscribeRelated:
 
 @dataclass(frozen=True, slots=True)
 class WriteRevisions:
-    """Write ControllerRevisions, in order. No result. Raises WritesFailed at the first that fails."""
+    """Write ControllerRevisions, in order. No result. Raises WritesFailed at the first failure."""
 
     observed: Observed
     actions: Sequence[RevisionAction]
@@ -76,9 +76,9 @@ class WriteRevisions:
 
 @dataclass(frozen=True, slots=True)
 class WriteChildren:
-    """Carry a plan out, as far as the deletion guards let it pass. Result: the effects; what is held back is a failure among them.
+    """Carry out the part of a plan that the deletion guards allow. Result: the effects. What is held back is a failure.
 
-    `children` are those that the parent has. Raises InvalidSpec where the controller's own limit makes no sense.
+    `children` are the parent's present ones. Raises InvalidSpec if the controller's own deletion limit is invalid.
     """
 
     observed: Observed
@@ -88,7 +88,7 @@ class WriteChildren:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """Record a Kubernetes Event. No result; never fails."""
+    """Record a Kubernetes Event. No result. It never fails."""
 
     regarding: JsonObject
     type: Literal["Normal", "Warning"]
@@ -98,64 +98,64 @@ class RecordEvent:
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """Have the parent synced again so soon, or sooner where that was asked for already: whatever comes of the rest of the sync."""
+    """Sync the parent again after this time, however this sync ends. The shortest time that is asked for counts."""
 
     after_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ReportUnknownKeys:
-    """Tell of keys in an answer that nobody reads."""
+    """Report keys in an answer that no field has."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PauseAnnounced:
-    """The fact that somebody was told that a parent is paused."""
+    """It was announced that a parent is paused."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionsUnsupported:
-    """The fact that the status of such objects loses a condition, or refuses it."""
+    """Objects of this resource can't store a condition in their status: it is dropped or refused."""
 
     resource: ResourceId
 
 
 Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported
-"""What this process remembers from one sync to the next. Forgetting one costs a write or an event, and nothing else."""
+"""What a process remembers from one sync to the next. Losing a fact costs one write or event, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Result: whether a fact was learned."""
+    """Look a fact up. Result: whether it is known."""
 
     fact: Fact
 
 
 @dataclass(frozen=True, slots=True)
 class Learn:
-    """Remember a fact."""
+    """Remember a fact. No result."""
 
     fact: Fact
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Remember a fact no longer."""
+    """Forget a fact. No result."""
 
     fact: Fact
 
 
 LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | Recall | Learn | Forget
-"""A step that waits for nobody."""
+"""A step that the driver carries out without waiting for anything."""
 Step: TypeAlias = (
     EditParent | ClaimChildren | ChooseApplyStrategy | CallHook | SubscribeRelated | WriteRevisions | WriteChildren | LocalStep
 )
 Steps: TypeAlias = Generator[Step, Any, T]
-"""A part of a sync: the steps that it takes, and what it comes to."""
+"""A sync or a part of one: it yields steps and returns a result."""
 
 
 def edit_parent(observed: Observed, edit: ParentEdit) -> Steps[JsonObject | None]:

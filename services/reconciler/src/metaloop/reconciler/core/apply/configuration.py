@@ -1,11 +1,13 @@
-"""What a hook wants of a child, in the form that API servers keep.
+"""The configuration that is applied to a child: what its hook asks for, in the form that API servers store.
 
 Rules
-    1. Some hooks answer with the very object they were shown. What such an echo carries of the API server's own, and of our own annotation, is desired by nobody.
-    2. A whole number is an integer: typed kinds refuse `1.0` where they expect one, and Go, as which Metacontroller sends it, writes `1`. One that is too large for
-       an integer of Kubernetes stays the float that it is there.
-    3. A Secret's `stringData` is only another way to write its `data`: the API server never shows it again.
-    4. The `rules` of an aggregated ClusterRole are the control plane's: it replaces whatever a manifest says (`rules: []`, in most).
+    1. Some hooks answer with the very object that they were sent. The API server's own metadata and our annotation in
+       such an echo are not part of the configuration.
+    2. A whole number is an integer: typed kinds reject `1.0` where they expect an integer, and Go encodes it as `1`,
+       so Metacontroller does, too. A number that does not fit into an int64 stays a float.
+    3. `stringData` of a Secret is another way to write its `data`. The API server never returns it.
+    4. The `rules` of an aggregated ClusterRole belong to the control plane, which replaces whatever a manifest says
+       (`rules: []`, in most).
 """
 
 import base64
@@ -16,10 +18,10 @@ from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import group_of
 
-_STRATEGIES: Final = {"Deployment": "strategy", "StatefulSet": "updateStrategy", "DaemonSet": "updateStrategy"}
-_MEMBER: Final = "rollingUpdate"
-_INT64: Final = 2.0**63
-_RBAC: Final = "rbac.authorization.k8s.io"
+INT64_LIMIT: Final = 2.0**63
+_STRATEGY_FIELDS: Final = {"Deployment": "strategy", "StatefulSet": "updateStrategy", "DaemonSet": "updateStrategy"}
+_ROLLING_UPDATE: Final = "rollingUpdate"
+_RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 SYSTEM_METADATA: Final = frozenset(
     {
@@ -33,10 +35,11 @@ SYSTEM_METADATA: Final = frozenset(
         "managedFields",
     }
 )
+"""The metadata that only the API server writes."""
 
 
 def without_echo(desired: JsonObject) -> JsonObject:
-    """`desired` without our annotation and without values that only the API server can have given it."""
+    """`desired` without our annotation and without values that only the API server can have set."""
     metadata = unstructured.metadata(desired)
     echoed = [key for key in SYSTEM_METADATA if metadata.get(key)]
     annotations = metadata.get("annotations")
@@ -59,21 +62,21 @@ def without_system_fields(obj: JsonObject) -> JsonObject:
     return own
 
 
-def with_whole_numbers(value: JsonValue) -> JsonValue:
-    """`value` with each float that is a whole number as an integer; the very `value` where there is none."""
+def with_whole_numbers(value: JsonValue, *, below: float) -> JsonValue:
+    """`value` with whole floats of a magnitude `below` this as integers; the very `value` if there is none."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _INT64 else value
+        return int(value) if value.is_integer() and abs(value) < below else value
     if isinstance(value, dict):
-        changed = {key: whole for key, each in value.items() if (whole := with_whole_numbers(each)) is not each}
+        changed = {key: whole for key, each in value.items() if (whole := with_whole_numbers(each, below=below)) is not each}
         return {**value, **changed} if changed else value
     if isinstance(value, list):
-        elements = [with_whole_numbers(each) for each in value]
+        elements = [with_whole_numbers(each, below=below) for each in value]
         return elements if any(new is not old for new, old in zip(elements, value, strict=True)) else value
     return value
 
 
 def as_stored(obj: JsonObject) -> JsonObject:
-    """`obj` with what is kept of it: a Secret's strings in its `data`, and no rules of an aggregated ClusterRole."""
+    """`obj` as the API server stores it: a Secret's strings as `data`, an aggregated ClusterRole without its rules."""
     match obj.get("kind"):
         case "Secret":
             return _with_data_for_strings(obj)
@@ -84,7 +87,7 @@ def as_stored(obj: JsonObject) -> JsonObject:
 
 
 def _without_aggregated_rules(obj: JsonObject) -> JsonObject:
-    if not obj.get("aggregationRule") or group_of(unstructured.api_version(obj)) != _RBAC:
+    if not obj.get("aggregationRule") or group_of(unstructured.api_version(obj)) != _RBAC_GROUP:
         return obj
     return {key: value for key, value in obj.items() if key != "rules"}
 
@@ -101,20 +104,24 @@ def _with_data_for_strings(obj: JsonObject) -> JsonObject:
 
 
 def without_stale_rolling_update(observed: JsonObject, configuration: JsonObject) -> JsonObject:
-    """`observed` without what `configuration` rules out; the very `observed` where that is nothing."""
-    field = _ruled_out(observed, configuration)
+    """`observed` without a `rollingUpdate` that contradicts `configuration`; the very `observed` if there is none.
+
+    The API server sets `rollingUpdate` by default, and refuses it beside any strategy but `RollingUpdate`. So it has
+    to go when the configuration names another strategy.
+    """
+    field = _field_with_stale_rolling_update(observed, configuration)
     if not field:
         return observed
     spec = unstructured.child_object(observed, "spec")
-    kept = {key: value for key, value in unstructured.child_object(spec, field).items() if key != _MEMBER}
+    kept = {key: value for key, value in unstructured.child_object(spec, field).items() if key != _ROLLING_UPDATE}
     return {**observed, "spec": {**spec, field: kept}}
 
 
-def _ruled_out(observed: JsonObject, configuration: JsonObject) -> str:
-    """The field of `spec` that has it; empty where there is none."""
-    field = _STRATEGIES.get(unstructured.kind(configuration), "")
+def _field_with_stale_rolling_update(observed: JsonObject, configuration: JsonObject) -> str:
+    """The field of `spec` that has it; empty if none has."""
+    field = _STRATEGY_FIELDS.get(unstructured.kind(configuration), "")
     if not field or group_of(unstructured.api_version(configuration)) != "apps":
         return ""
-    wanted, there = (unstructured.child_object(unstructured.child_object(obj, "spec"), field) for obj in (configuration, observed))
-    is_another = bool(wanted.get("type")) and wanted.get("type") != there.get("type")
-    return field if is_another and _MEMBER in there and _MEMBER not in wanted else ""
+    desired, present = (unstructured.child_object(unstructured.child_object(obj, "spec"), field) for obj in (configuration, observed))
+    is_another = bool(desired.get("type")) and desired.get("type") != present.get("type")
+    return field if is_another and _ROLLING_UPDATE in present and _ROLLING_UPDATE not in desired else ""

@@ -1,10 +1,12 @@
 """When two JSON values mean the same to an API server.
 
 Rules
-    1. Numbers compare by value: 1 is 1.0. A boolean is no number, though Python thinks that true == 1.
-    2. In an object, null and absent mean the same: typed kinds drop nulls, and Go's encoder makes many (`creationTimestamp: null`).
-    3. The order of a list means something; the order of an object's keys doesn't.
-    4. Where a value has a form of its own, its meaning counts: `1000m` is the quantity `1`, and base64 may have line breaks in it.
+    1. Numbers compare by value: 1 equals 1.0. A boolean is not a number, although `True == 1` in Python.
+    2. In an object, null and absent mean the same: typed kinds drop nulls, and Go encodes many of them
+       (`creationTimestamp: null`).
+    3. The order of a list matters. The order of an object's keys does not.
+    4. Values that can be written in several ways compare by meaning: `1000m` is the quantity `1`, and base64 may
+       contain line breaks.
 """
 
 import re
@@ -15,16 +17,16 @@ from typing import Final
 from metaloop.common.json import JsonValue
 from metaloop.reconciler.core.apply.schema import Schema
 
-_FORM: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
 _FACTORS: Final = {
     **{suffix: Decimal(10) ** (3 * (power - 3)) for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))},
     **{f"{suffix}i": Decimal(1024) ** (power + 1) for power, suffix in enumerate("KMGTPE")},
 }
-_REMEMBERED: Final = 1024
+_CACHED_AMOUNTS: Final = 1024
 
 
 def alike(left: JsonValue, right: JsonValue, schema: Schema) -> bool:
-    """Whether `left` and `right` mean the same, where they are what `schema` says; their parts are taken literally."""
+    """Whether two values of this schema mean the same. The schemas of their parts are not considered."""
     if same(left, right):
         return True
     match schema.scalar:
@@ -37,7 +39,7 @@ def alike(left: JsonValue, right: JsonValue, schema: Schema) -> bool:
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:
-    """Whether `left` and `right` mean the same."""
+    """Whether `left` and `right` mean the same, whatever their schema."""
     if left is right:
         return True
     if isinstance(left, dict):
@@ -45,7 +47,7 @@ def same(left: JsonValue, right: JsonValue) -> bool:
     if isinstance(left, list):
         return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, bool) or isinstance(right, bool):
-        return False  # equal booleans are identical, and were the first line's
+        return False  # equal booleans are identical, so the first line has found them
     return left == right
 
 
@@ -57,7 +59,7 @@ def _same_objects(left: dict[str, JsonValue], right: dict[str, JsonValue]) -> bo
 
 
 def is_same_quantity(left: JsonValue, right: JsonValue) -> bool:
-    """Whether both are quantities, and of one amount; a number is the quantity that it says."""
+    """Whether both are quantities of the same amount. A number counts as the quantity of that amount."""
     amount = _amount_of(left)
     return amount is not None and amount == _amount_of(right)
 
@@ -68,9 +70,9 @@ def _amount_of(value: JsonValue) -> Decimal | None:
     return _amount(str(value))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_AMOUNTS)
 def _amount(text: str) -> Decimal | None:
-    match = _FORM.fullmatch(text)
+    match = _QUANTITY.fullmatch(text)
     if match is None:
         return None
     number, exponent, suffix = match.groups()

@@ -1,7 +1,8 @@
-"""What a manager owns of an object, as the API server writes it (`fieldsV1`): a tree of fields, elements and values.
+"""Which fields of an object a field manager owns, in the format of the API server (`fieldsV1`).
 
-Below an object there are keys `f:<field>`. Below a list that is a map there are `k:<the key fields as JSON>`, below one that is a set `v:<the value as JSON>`.
-`.` is the thing itself. A leaf, which is empty, is owned as a whole: a scalar, an atomic list or object, or one that was empty when it was applied.
+A field set is a tree. An object has keys `f:<field>`. A list that is a map has keys `k:<the key fields as JSON>`, and
+one that is a set has keys `v:<the value as JSON>`. `.` stands for the node itself. A leaf, which is empty, is owned as
+a whole: a scalar, an atomic list or object, or a value that was empty when it was applied.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ FieldSet: TypeAlias = JsonObject
 _FIELD: Final = "f:"
 _KEY: Final = "k:"
 _VALUE: Final = "v:"
-_REMEMBERED: Final = 4096
+_CACHED_KEYS: Final = 4096
 
 
 def field_key(field: str) -> str:
@@ -25,12 +26,12 @@ def field_key(field: str) -> str:
 
 
 def fields_of(owned: FieldSet) -> Iterator[tuple[str, FieldSet]]:
-    """The fields that are owned of an object, each with what is owned of it."""
+    """The owned fields of an object, each with what is owned below it."""
     return ((key[2:], inner) for key, inner in owned.items() if key.startswith(_FIELD) and is_object(inner))
 
 
 def elements_of(owned: FieldSet) -> Iterator[tuple[Mapping[str, JsonValue], FieldSet]]:
-    """The elements that are owned of a list-map: the fields that are their key, and what is owned of them."""
+    """The owned elements of a list map: the key fields of each, and what is owned below it."""
     return ((_key_fields(key), inner) for key, inner in owned.items() if key.startswith(_KEY) and is_object(inner))
 
 
@@ -40,12 +41,12 @@ def is_set(owned: FieldSet) -> bool:
 
 
 def values_of(owned: FieldSet) -> list[JsonValue]:
-    """The values that are owned of a set."""
+    """The owned values of a set."""
     return [loads(key[2:]) for key in owned if key.startswith(_VALUE)]
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is owned by either of two."""
+    """What is in either of two field sets."""
     both = {**one}
     for key, inner in other.items():
         mine = both.get(key)
@@ -54,7 +55,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def without(owned: FieldSet, *path: str) -> FieldSet:
-    """What is owned beside the field at `path`; objects of which nothing else was owned go with it."""
+    """`owned` without the field at `path`, and without objects that are empty then."""
     key, inner = field_key(path[0]), child_object(owned, field_key(path[0]))
     if key not in owned:
         return owned
@@ -63,10 +64,10 @@ def without(owned: FieldSet, *path: str) -> FieldSet:
     return {**others, key: kept} if kept else others
 
 
-def part_owned(value: JsonValue, owned: FieldSet) -> JsonValue:
+def owned_part(value: JsonValue, owned: FieldSet) -> JsonValue:
     """The part of `value` that is owned."""
     if is_object(value) and any(key.startswith(_FIELD) for key in owned):
-        return {field: part_owned(value[field], inner) for field, inner in fields_of(owned) if field in value}
+        return {field: owned_part(value[field], inner) for field, inner in fields_of(owned) if field in value}
     if isinstance(value, list) and any(key.startswith(_KEY) for key in owned):
         return [_with_key(element, key, inner) for key, inner in elements_of(owned) for element in value if is_element(element, key)]
     if isinstance(value, list) and is_set(owned):
@@ -76,7 +77,10 @@ def part_owned(value: JsonValue, owned: FieldSet) -> JsonValue:
 
 
 def is_element(element: JsonValue, key: Mapping[str, JsonValue], defaults: Mapping[str, str] | None = None) -> bool:
-    """Whether an element of a list-map has this key; a field of the key that it doesn't mention is what `defaults` say, and may be anything without them."""
+    """Whether an element of a list map has this key.
+
+    A key field that the element leaves out has its value in `defaults`. A field without a default matches any value.
+    """
     if not is_object(element):
         return False
     for field, value in key.items():
@@ -90,10 +94,10 @@ def is_element(element: JsonValue, key: Mapping[str, JsonValue], defaults: Mappi
 
 
 def _with_key(element: JsonValue, key: Mapping[str, JsonValue], owned: FieldSet) -> JsonValue:
-    part = part_owned(element, owned)
+    part = owned_part(element, owned)
     return {**key, **part} if is_object(part) else part
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_KEYS)
 def _key_fields(key: str) -> Mapping[str, JsonValue]:
     return loads(key[2:])

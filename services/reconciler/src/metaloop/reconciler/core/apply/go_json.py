@@ -1,4 +1,7 @@
-"""JSON text as Go's encoder writes it, which Metacontroller hashes: compact, sorted keys, what could end an HTML script escaped."""
+"""Encodes JSON as Go's `encoding/json` does: compact, with sorted keys, and with HTML characters escaped.
+
+Metacontroller hashes and stores this text, so ours has to be the same byte for byte.
+"""
 
 from decimal import Decimal
 from typing import Final
@@ -9,16 +12,16 @@ from metaloop.common.json import JsonValue, dumps_sorted
 
 _ESCAPES: Final = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 _SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-6, 1e21
-"""Between these Go writes a float without an exponent."""
+"""The range in which Go encodes a float without an exponent."""
 
 
 def go_json(value: JsonValue) -> str:
-    """The text of `value`, byte for byte as Go's `encoding/json` makes it of an unstructured object."""
+    """The text of `value`, byte for byte as Go encodes an unstructured object."""
     return escaped_json(_with_go_floats(value))
 
 
 def escaped_json(value: object) -> str:
-    """As `go_json`, of a value without floats: looking for those is what costs time."""
+    """As `go_json`, for a value without floats. It is faster, as it does not have to look for them."""
     text = dumps_sorted(value).decode()
     for char, escape in _ESCAPES:
         text = text.replace(char, escape)

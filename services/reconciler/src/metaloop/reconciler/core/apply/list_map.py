@@ -1,13 +1,15 @@
-"""Which lists are really maps, and by which fields of their elements.
+"""Finds out which lists are maps, and which fields of their elements are the key.
 
-Kubernetes merges some lists by key (`x-kubernetes-list-map-keys`) and replaces the others. Where the schema doesn't say, the key is guessed, the same way
-as Metacontroller guesses it, but for one thing: a key under which two elements of one list fall together is no key. A Service's port 53 on UDP and on
-TCP are two ports, not one.
+Kubernetes merges some lists by key (`x-kubernetes-list-map-keys`) and replaces the others. Where the schema does not
+say which, the key is guessed as Metacontroller guesses it, with one exception: fields that give two elements of one
+list the same key are no key. A Service's port 53 on UDP and its port 53 on TCP are two ports.
 
 Rules
-    1. A list is a map only if every element of all the versions looked at is an object, and the key tells all elements of each version apart.
-    2. The key is what the schema says; where it says nothing, the first of `CANDIDATES` whose first field is in every element.
-    3. A field of the key that an element doesn't have reads as its API default: a port without a protocol is on TCP.
+    1. A list is a map only if all elements in all versions are objects, and the key tells all elements of each version
+       apart.
+    2. The key is what the schema says. If the schema says nothing, it is the first of `CANDIDATES` whose first field is
+       in every element.
+    3. A key field that an element leaves out has the API's default: a port without a protocol is on TCP.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +33,11 @@ CANDIDATES: Final[tuple[Fields, ...]] = (
     ("path",),
 )
 KEY_DEFAULTS: Final[Mapping[str, str]] = {"protocol": "TCP"}
-"""What an element has in a key field that it doesn't mention, where the schema doesn't say."""
+"""The defaults of key fields, for lists without a schema."""
 
 
 def key_fields(*versions: Sequence[JsonValue]) -> Fields | None:
-    """The fields that tell the elements apart in every one of a list's `versions`; None where it is no map."""
+    """The fields that tell the elements apart in each of a list's `versions`. None if the list is not a map."""
     elements = [element for version in versions for element in version]
     if not elements or not all(map(is_object, elements)):
         return None
@@ -46,14 +48,14 @@ def key_fields(*versions: Sequence[JsonValue]) -> Fields | None:
 
 
 def declared_fields(schema: Schema, *versions: Sequence[JsonValue]) -> Fields | None:
-    """The fields that `schema` says tell the elements apart; None where in some of the `versions` they don't."""
+    """The key fields that `schema` declares. None if they do not tell the elements apart in each of the `versions`."""
     defaults = schema.key_defaults
     is_map = all(_are_distinct(version, schema.keys, defaults) and all(map(is_object, version)) for version in versions)
     return schema.keys if is_map else None
 
 
 def by_key(version: Sequence[JsonValue], fields: Fields, defaults: Mapping[str, str] = KEY_DEFAULTS) -> dict[Key, JsonObject]:
-    """The elements of a list-map by their keys, in their order."""
+    """The elements of a list map by their keys, in their order."""
     return {_key(element, fields, defaults): element for element in version if is_object(element)}
 
 

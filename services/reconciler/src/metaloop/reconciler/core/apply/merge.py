@@ -1,23 +1,28 @@
-"""Three-way apply: observed, last applied and desired JSON to the merged JSON.
+"""Three-way merge: from observed, last applied and desired JSON to the merged JSON.
 
-The hook says what it wants and stays silent about the rest, which belongs to the API server's defaults, to other controllers and to people. What it
-*no longer* wants is what it said last time and doesn't say now.
+A hook states what it desires. What it does not mention belongs to others: to the API server's defaults, to other
+controllers, to users. What the hook mentioned in its last answer and does not mention in this one is removed.
 
 Rules
-    1. What is desired is so in the result, also where its type differs from what is observed.
-    2. What was applied last and is desired no longer is removed.
-    3. What neither the last answer nor this one speaks of stays as it is observed.
-    4. Objects merge key by key; so do lists that are maps (see `listmap`), which keep their observed order, new elements last. Sets merge element by element.
-       Any other list, and an object that its schema says is atomic, is replaced as a whole: its elements are never merged, since nobody knows which
-       of them are the same. What the API server put into it by default is no difference (see `atomic`), as long as the hook asks for the list that it
-       asked for before: then it is enough that every element has all that is desired of it. So it is where nothing is remembered of a list.
-    5. A desired null takes back, and states nothing. Over an object it removes what was applied last; over anything else it stands as a null, which
-       the API server reads as its type has it. That is asked for once: what is found under a null that was applied before is another's, and stays.
-       Where nothing is observed there is nothing to take back.
-    6. A result that means the same as the observed value (see `equality`) **is** the observed value, the identical object: `merged is observed`
-       says that there is nothing to write, and costs no second comparison. So merging a result again changes nothing.
-    7. What the API server keeps in another form than it was told (see `schema`) means the same: an amount, an empty list that it dropped.
-    8. An empty value in whose place the API server puts one of its own (see `schema`) is as good as none: a Service's `targetPort` of zero.
+    1. A desired value is in the result, even where its type differs from the observed one.
+    2. A value that was applied last and is no longer desired is removed.
+    3. A value that neither the last answer nor this one mentions stays as observed.
+    4. Objects merge key by key, and so do lists that are maps (see `list_map`). These keep their observed order; new
+       elements come last. Sets merge element by element. Any other list is replaced as a whole, and so is an object
+       whose schema says that it is atomic. Their elements are never merged, since nobody knows which of them are the
+       same. Defaults that the API server set inside them are not a difference (see `atomic`) while the hook desires what
+       it desired last time: each element then only needs all that is desired of it. The same holds if nothing was
+       applied before.
+    5. A desired null retracts a value. It removes what was applied last from an object; any other value it replaces by
+       a null, which the API server interprets by the field's type. It does so once: a value that is found where a null
+       was applied last belongs to somebody else, and stays. Where nothing is observed, there is nothing to retract.
+    6. A result that means the same as the observed value (see `equality`) **is** the observed value, the identical
+       object. `merged is observed` says that there is nothing to write and costs no second comparison. Merging a
+       result again changes nothing.
+    7. A value that the API server stores in another form (see `schema`) means the same: a quantity, an empty list that
+       it dropped.
+    8. An empty value that the API server replaces by its own (see `schema`) counts as absent: a Service's `targetPort`
+       of zero.
 """
 
 from enum import Enum
@@ -27,7 +32,7 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.reconciler.core.apply.atomic import is_appended, is_same_atomic
 from metaloop.reconciler.core.apply.equality import alike, same
 from metaloop.reconciler.core.apply.list_map import Fields, by_key, declared_fields, key_fields
-from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
+from metaloop.reconciler.core.apply.schema import Schema
 
 
 class NeverApplied(Enum):
@@ -37,12 +42,12 @@ class NeverApplied(Enum):
 
 
 NEVER_APPLIED: Final = NeverApplied.NEVER_APPLIED
-"""Stands for what was applied last where nothing was: unlike null, which somebody may have applied."""
-Last: TypeAlias = JsonValue | NeverApplied
+"""The last applied value where none was applied. Null is no substitute: a hook may have applied a null."""
+LastApplied: TypeAlias = JsonValue | NeverApplied
 
 
-def merge(observed: JsonValue, last: Last, desired: JsonValue, schema: Schema = NO_SCHEMA) -> JsonValue:
-    """The value that `desired` makes of `observed`, given what was applied `last`; the very `observed` where nothing changes."""
+def merge(observed: JsonValue, last: LastApplied, desired: JsonValue, schema: Schema) -> JsonValue:
+    """`observed` with `desired` applied, given what was applied `last`. The very `observed` if nothing changes."""
     if isinstance(desired, dict) and isinstance(observed, dict):
         if schema.is_atomic and (last is not NEVER_APPLIED or not desired):
             return observed if is_same_atomic(desired, observed, schema) else desired
@@ -50,34 +55,34 @@ def merge(observed: JsonValue, last: Last, desired: JsonValue, schema: Schema = 
     if isinstance(desired, list) and isinstance(observed, list):
         return _merge_lists(observed, last, desired, schema)
     if desired is None:
-        return _take_back(observed, last, schema)
+        return _retract(observed, last, schema)
     return observed if alike(observed, desired, schema) else desired
 
 
-def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema = NO_SCHEMA) -> JsonObject:
-    """As `merge`, of objects."""
+def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, schema: Schema) -> JsonObject:
+    """As `merge`, for objects."""
     result = observed
-    fields, rest = schema.fields, schema.rest
+    fields, additional = schema.fields, schema.additional
     for key, before in last.items():
-        if key not in desired and key in observed and before is not None and (before or not fields.get(key, rest).fills_empty):
+        if key not in desired and key in observed and before is not None and (before or not fields.get(key, additional).fills_empty):
             result = _copied_once(result, observed)
             del result[key]
-    for key, wanted in desired.items():
-        inner = fields.get(key, rest)
-        if not wanted and inner.fills_empty:
+    for key, value in desired.items():
+        inner = fields.get(key, additional)
+        if not value and inner.fills_empty:
             if not last.get(key) or key not in observed:
                 continue
             result = _copied_once(result, observed)
             del result[key]
             continue
         if key in observed:
-            merged = merge(observed[key], last.get(key, NEVER_APPLIED), wanted, inner)
+            merged = merge(observed[key], last.get(key, NEVER_APPLIED), value, inner)
             if merged is observed[key]:
                 continue
-        elif wanted is None or (inner.drops_empty and not wanted):
+        elif value is None or (inner.drops_empty and not value):
             continue
         else:
-            merged = wanted
+            merged = value
         result = _copied_once(result, observed)
         result[key] = merged
     return result
@@ -87,7 +92,7 @@ def _copied_once(result: JsonObject, observed: JsonObject) -> JsonObject:
     return dict(observed) if result is observed else result
 
 
-def _take_back(observed: JsonValue, last: Last, schema: Schema) -> JsonValue:
+def _retract(observed: JsonValue, last: LastApplied, schema: Schema) -> JsonValue:
     if last is None:
         return observed
     if isinstance(observed, dict):
@@ -95,7 +100,7 @@ def _take_back(observed: JsonValue, last: Last, schema: Schema) -> JsonValue:
     return None
 
 
-def _merge_lists(observed: list[JsonValue], last: Last, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
+def _merge_lists(observed: list[JsonValue], last: LastApplied, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     before = last if isinstance(last, list) else []
     if schema.list_type == "set":
         return _merge_sets(observed, before, desired)
@@ -109,21 +114,19 @@ def _merge_lists(observed: list[JsonValue], last: Last, desired: list[JsonValue]
     return _merge_unkeyed(observed, last, desired, schema)
 
 
-def _merge_unkeyed(observed: list[JsonValue], last: Last, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
+def _merge_unkeyed(observed: list[JsonValue], last: LastApplied, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
     if same(observed, desired):
         return observed
     if last is not NEVER_APPLIED and schema.list_type == "atomic":
         return observed if is_same_atomic(desired, observed, schema) else desired
-    is_asked_for_again = last is NEVER_APPLIED or same(last, desired)
-    return observed if is_asked_for_again and _has_all_of(observed, desired, schema.items) else desired
+    is_unchanged = last is NEVER_APPLIED or same(last, desired)
+    return observed if is_unchanged and _has_all_of(observed, desired, schema.items) else desired
 
 
 def _has_all_of(observed: list[JsonValue], desired: list[JsonValue], schema: Schema) -> bool:
-    """Whether each element has all that is desired of it, in the same order. Others' additions to an element are no difference."""
-    kept = [element for element in observed if not is_appended(element, to=desired)]
-    return len(kept) == len(desired) and all(
-        merge(each, wanted, wanted, schema) is each for each, wanted in zip(kept, desired, strict=True)
-    )
+    """Whether each observed element has all that is desired of it, in the same order. It may have more."""
+    own = [element for element in observed if not is_appended(element, to=desired)]
+    return len(own) == len(desired) and all(merge(each, value, value, schema) is each for each, value in zip(own, desired, strict=True))
 
 
 def _merge_sets(observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue]) -> list[JsonValue]:
@@ -136,16 +139,16 @@ def _merge_maps(
     observed: list[JsonValue], last: list[JsonValue], desired: list[JsonValue], *, fields: Fields, schema: Schema
 ) -> list[JsonValue]:
     if schema.list_type == "map":
-        before, wanted, there = (by_key(version, fields, schema.key_defaults) for version in (last, desired, observed))
+        before, remaining, present = (by_key(version, fields, schema.key_defaults) for version in (last, desired, observed))
     else:
-        before, wanted, there = (by_key(version, fields) for version in (last, desired, observed))
+        before, remaining, present = (by_key(version, fields) for version in (last, desired, observed))
     result: list[JsonValue] = []
-    for key, element in there.items():
-        if key in wanted:
-            result.append(merge_objects(element, before.get(key, {}), wanted.pop(key), schema.items))
+    for key, element in present.items():
+        if key in remaining:
+            result.append(merge_objects(element, before.get(key, {}), remaining.pop(key), schema.items))
         elif key not in before:
             result.append(element)
-    result.extend(wanted.values())
+    result.extend(remaining.values())
     return _identical_if_unchanged(result, observed)
 
 

@@ -1,6 +1,7 @@
-"""How a child that was replaced as a whole becomes one that is applied by the API server: the fields that we wrote become fields that we apply.
+"""Migrates a child from update to server-side apply: the fields that we wrote become fields that we apply.
 
-Without it we would own them twice, and one that is desired no longer would stay: its other owner, ourselves, never gives it up.
+Without the migration we would own them twice, once for each operation. A field that is no longer desired would then
+stay for ever: nothing takes it from its other owner, which is us.
 """
 
 from collections.abc import Sequence
@@ -11,18 +12,18 @@ from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.field_set import FieldSet, union, without
 
-_FORMER_MANAGERS: Final = frozenset({"metacontroller", "metaloop"})
-"""Who replaced children: Metacontroller, and we."""
+_UPDATING_MANAGERS: Final = frozenset({"metacontroller", "metaloop"})
+"""The field managers that Metacontroller and Metaloop update children as."""
 
 
 def migration_of(live: JsonObject, *, manager: str) -> list[JsonValue]:
-    """The JSON patch that makes `live` a child which `manager` applies; a conflict, on any other version than that of `live`."""
+    """The JSON patch that makes `live` a child that `manager` applies. It conflicts with other versions of `live`."""
     metadata = unstructured.metadata(live)
     entries = metadata.get("managedFields")
     version = unstructured.resource_version(live)
     patch: list[JsonValue] = [
         {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        {"op": "add", "path": "/metadata/managedFields", "value": [*_taken_over(_entries(entries), live, manager=manager)]},
+        {"op": "add", "path": "/metadata/managedFields", "value": [*_migrated(_entries(entries), live, manager=manager)]},
     ]
     if LAST_APPLIED_ANNOTATION in unstructured.annotations(live):
         patch.append({"op": "remove", "path": f"/metadata/annotations/{LAST_APPLIED_ANNOTATION.replace('/', '~1')}"})
@@ -33,12 +34,13 @@ def _entries(raw: JsonValue) -> list[JsonObject]:
     return [entry for entry in raw if is_object(entry)] if isinstance(raw, list) else []
 
 
-def _taken_over(entries: Sequence[JsonObject], live: JsonObject, *, manager: str) -> list[JsonObject]:
+def _migrated(entries: Sequence[JsonObject], live: JsonObject, *, manager: str) -> list[JsonObject]:
+    """`entries` with all of ours as one, with the operation Apply."""
     ours = [entry for entry in entries if _is_ours(entry, manager)]
     version = unstructured.api_version(live)
     owned: FieldSet = {}
     for entry in ours:
-        # Fields of another version may have other names; what we own by them alone stays, as anybody's.
+        # Fields of another version may have other names. Those that we own in that version alone lose their owner.
         if entry.get("apiVersion") == version:
             owned = union(owned, unstructured.child_object(entry, "fieldsV1"))
     for path in (("status",), ("metadata", "annotations", LAST_APPLIED_ANNOTATION)):
@@ -58,4 +60,4 @@ def _is_ours(entry: JsonObject, manager: str) -> bool:
     if unstructured.text(entry, "subresource"):
         return False
     name, operation = entry.get("manager"), entry.get("operation")
-    return (name == manager and operation == "Apply") or (operation == "Update" and (name == manager or name in _FORMER_MANAGERS))
+    return (name == manager and operation == "Apply") or (operation == "Update" and (name == manager or name in _UPDATING_MANAGERS))

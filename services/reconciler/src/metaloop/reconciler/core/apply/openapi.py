@@ -1,4 +1,4 @@
-"""A kind's `Schema`, made of the OpenAPI v3 document of its group and version."""
+"""Compiles the `Schema` of a kind from the OpenAPI v3 document of its group and version."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,27 +11,27 @@ from metaloop.reconciler.core.apply.schema import DROPPED_WHEN_ZERO, FILLED_WHEN
 _REF: Final = "#/components/schemas/"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _GO_TYPES: Final = ("io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator.")
-"""How the names of components begin that are Go types of the API server, rather than made of a CustomResourceDefinition."""
+"""The prefixes of components that are Go types of the API server. Others come from a CustomResourceDefinition."""
 _LIST_TYPES: Final[Mapping[str, ListType]] = {"map": "map", "set": "set", "atomic": "atomic"}
 
 
 def schema_of(document: JsonObject, info: ResourceInfo) -> Schema | None:
-    """What `document` says of a kind; None where it doesn't know the kind."""
+    """The schema of a kind in `document`; None if the document does not contain the kind."""
     components = child_object(child_object(document, "components"), "schemas")
-    wanted = {"group": info.group, "version": version_of(info.api_version), "kind": info.kind}
+    gvk = {"group": info.group, "version": version_of(info.api_version), "kind": info.kind}
     for name, component in components.items():
-        if is_object(component) and _is_of(component, wanted):
+        if is_object(component) and _is_of(component, gvk):
             return _Compiler(components).component(name)
     return None
 
 
-def _is_of(component: JsonObject, wanted: Mapping[str, str]) -> bool:
+def _is_of(component: JsonObject, gvk: Mapping[str, str]) -> bool:
     kinds = component.get("x-kubernetes-group-version-kind")
-    return is_array(kinds) and any(kind == wanted for kind in kinds)
+    return is_array(kinds) and any(kind == gvk for kind in kinds)
 
 
 class _Compiler:
-    """Makes the schemas of one document, each component's once."""
+    """Compiles the components of one document, each of them once."""
 
     def __init__(self, components: JsonObject) -> None:
         self._components = components
@@ -40,7 +40,7 @@ class _Compiler:
     def component(self, name: str) -> Schema:
         made = self._made.get(name)
         if made is None:
-            # Remembered before it is filled: components refer to themselves.
+            # Stored before it is filled in: components may refer to themselves.
             made = self._made[name] = Schema()
             made.is_typed = name.startswith(_GO_TYPES)
             if name == _QUANTITY:
@@ -50,7 +50,7 @@ class _Compiler:
         return made
 
     def _value(self, raw: JsonValue, *, inside: Schema) -> Schema:
-        """The schema of a property, of an element or of a map's value."""
+        """The schema of a property, an element or a map's value `inside` another schema."""
         if not is_object(raw):
             return Schema()
         name = _referred(raw)
@@ -83,7 +83,7 @@ class _Compiler:
         if properties:
             schema.fields = {field: self._property(field, each, inside=schema) for field, each in properties.items()}
         values = raw.get("additionalProperties")
-        schema.rest = self._value(values, inside=schema) if is_object(values) else Schema()
+        schema.additional = self._value(values, inside=schema) if is_object(values) else Schema()
         if raw.get("type") == "array":
             self._fill_list(schema, raw)
 

@@ -1,7 +1,8 @@
-"""What is known of a kind's fields: which lists are maps or sets, which text is a quantity, which empty values the API server drops.
+"""Describes the fields of a kind: which lists are maps or sets, which strings are quantities, which values are dropped.
 
-A `Schema` says it of one value, and leads to those of its parts, the way a merge walks: by field, or by element. Where a kind's OpenAPI isn't known there is
-`guessed_schema`: then lists are what they look like (see `listmap`), and the fields that hold quantities in Kubernetes' own kinds are known by their names.
+A `Schema` describes one value and leads to the schemas of its parts, by field or by element, as a merge walks. Kinds
+whose OpenAPI is not known have a guessed schema (`guessed_schema`): lists are what they look like (see `list_map`), and
+the quantities of Kubernetes' own kinds are known by the names of their fields.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,13 @@ _NO_FIELDS: Mapping[str, "Schema"] = {}
 
 
 class Schema:
-    """What is known of one value. Filled while it is made, since kinds may contain themselves, and never changed afterwards."""
+    """What is known of one value.
+
+    It is filled in while a document is compiled, since kinds may contain themselves, and never changes afterwards.
+    """
 
     __slots__ = (
+        "additional",
         "default",
         "drops_empty",
         "fields",
@@ -31,42 +36,41 @@ class Schema:
         "key_defaults",
         "keys",
         "list_type",
-        "rest",
         "scalar",
     )
 
     def __init__(self) -> None:
-        """Know nothing of the value or its parts, so that all of them are taken literally."""
+        """Nothing is known of the value and its parts: all of them are compared literally."""
         self.fields: Mapping[str, Schema] = _NO_FIELDS
-        self.rest: Schema = self
-        """What is known of fields that `fields` doesn't name: of a map, its values."""
+        self.additional: Schema = self
+        """The schema of the fields that `fields` does not name. Of a map, that of its values."""
         self.items: Schema = self
         self.list_type: ListType = "unknown"
         self.keys: tuple[str, ...] = ()
-        """Of a list-map: the fields that tell its elements apart."""
+        """The key fields of a list map."""
         self.key_defaults: Mapping[str, str] = {}
-        """Of a list-map: what an element has in a key field that it doesn't mention."""
+        """The default of each key field that has one, for elements of a list map that leave the field out."""
         self.is_atomic = False
-        """Of an object: whether it is owned, and replaced, as a whole."""
+        """Whether an object is owned, and replaced, as a whole."""
         self.is_typed = False
-        """Whether it is kept as a Go type: then nulls never are."""
+        """Whether the API server stores the value as a Go type. It then stores no nulls."""
         self.drops_empty = False
-        """Whether the API server doesn't keep it at all where it is empty, or zero."""
+        """Whether the API server drops the value if it is empty or zero."""
         self.fills_empty = False
-        """Whether an empty one, or a zero, is not set: the API server or somebody else puts a value of theirs in its place."""
+        """Whether an empty value, or a zero, means unset, so that the API server or somebody else fills it in."""
         self.is_nullable = False
-        """Whether a null is a value of its own."""
+        """Whether null is a value of its own."""
         self.scalar: Scalar = "literal"
         self.default: JsonValue = None
-        """What it is where nobody says anything; None where that isn't known."""
+        """The default of the value. None if there is none, or it is not known."""
 
     def of(self, field: str) -> "Schema":
-        """What is known of a field."""
-        return self.fields.get(field, self.rest)
+        """The schema of a field."""
+        return self.fields.get(field, self.additional)
 
 
 NO_SCHEMA: Final = Schema()
-"""Nothing is known."""
+"""The schema of a value of which nothing is known."""
 
 DROPPED_WHEN_ZERO: Final = frozenset(
     {
@@ -107,7 +111,7 @@ DROPPED_WHEN_ZERO: Final = frozenset(
         "workingDir",
     }
 )
-"""Fields of Kubernetes' own kinds whose zero value means, in Go, that they weren't set. Others (`replicas: 0`) are kept."""
+"""Fields of Kubernetes' own kinds whose zero value means unset in Go and is dropped. Others (`replicas: 0`) stay."""
 FILLED_WHEN_ZERO: Final = frozenset(
     {
         "caBundle",
@@ -141,15 +145,18 @@ FILLED_WHEN_ZERO: Final = frozenset(
         "whenScaled",
     }
 )
-"""Fields of Kubernetes' own kinds whose zero value means, in Go, that they weren't set, and that are given a value then: by default (`targetPort`, which Go's
-encoder writes as a zero), by allocation (`clusterIP`), by admission (`serviceAccountName`), or by whose task it is (`nodeName`, `caBundle`)."""
+"""Fields of Kubernetes' own kinds whose zero value means unset in Go, and which are then filled in.
+
+Some have a default (`targetPort`, which Go encodes as zero), some are allocated (`clusterIP`), some are set by
+admission (`serviceAccountName`), and some by a controller (`nodeName`, `caBundle`).
+"""
 _QUANTITY_MAPS: Final = ("allocatable", "capacity", "default", "defaultRequest", "hard", "limits", "max", "min", "overhead", "requests")
 _QUANTITIES: Final = ("averageValue", "divisor", "sizeLimit")
 _MAPS: Final = ("annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "stringData")
 
 
 def guessed_schema(info: ResourceInfo) -> Schema:
-    """What can be said of a kind without its OpenAPI."""
+    """The schema of a kind without its OpenAPI."""
     return _KUBERNETES if _is_kubernetes(info.group) else NO_SCHEMA
 
 
@@ -165,8 +172,8 @@ _GROUPS: Final = frozenset(
 def _kubernetes() -> Schema:
     quantity, quantities, content, root = Schema(), Schema(), Schema(), Schema()
     quantity.scalar = "quantity"
-    quantities.rest, quantities.items = quantity, root
-    content.drops_empty, content.rest = True, NO_SCHEMA
+    quantities.additional, quantities.items = quantity, root
+    content.drops_empty, content.additional = True, NO_SCHEMA
     root.fields = {
         **dict.fromkeys(_QUANTITY_MAPS, quantities),
         **dict.fromkeys(_QUANTITIES, quantity),

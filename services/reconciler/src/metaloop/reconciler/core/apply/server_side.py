@@ -1,15 +1,21 @@
-"""Server-side apply: what to send, and when sending would change nothing.
+"""Server-side apply: what to send, and when sending it would change nothing.
 
-We send the whole of what is desired, and the API server merges: it knows which fields we own (our entry in `managedFields`) and takes away those that we own and
-don't send any more. Whether sending would change anything is seen in that entry and in the object itself, so nobody has to remember what was sent.
+We send the whole configuration, and the API server merges it: it knows which fields we own (our entry in
+`managedFields`), and removes those that we own and no longer send. Whether sending would change anything can be read
+from that entry and the object itself, so nobody has to record what was sent.
 
 Rules
-    1. A field that anybody else changes is ours no longer, in the entry. So what we own is as we sent it, or as the API server keeps what we sent.
-    2. A child is *changed* where a desired value is not there, or where we own what isn't desired any more.
-    3. A child that is as desired is *remembered* where we own all that is desired, and nothing else. Otherwise it is applied once more, to own it.
-    4. What is owned as a whole (a list or object that is atomic) may have more in it than was desired: only where those are known defaults.
-    5. A null states nothing, and isn't sent: except where a kind's own schema gives it a meaning. Nor does an empty value that the API server fills.
-    6. A child that dynamic apply wrote, and one that nobody applied, are judged by dynamic apply's three-way merge: they have no entry of ours to go by.
+    1. A field that somebody else changes leaves our entry. So each field that we own is as we sent it, or as the API
+       server stores what we sent.
+    2. A child is *changed* if a desired value is not in it, or if we own something that is no longer desired.
+    3. A child that is as desired is *owned* if we own all that is desired and nothing else. If it is not, it is applied
+       once more.
+    4. Something that is owned as a whole (an atomic list or object) may contain more than is desired only if these are
+       known defaults.
+    5. A null states nothing and is not sent, unless a kind's own schema gives it a meaning. The same holds for an empty
+       value that the API server fills.
+    6. A child that was written by dynamic apply, or by nobody with an apply, has no entry of ours. It is compared by
+       dynamic apply's three-way merge.
 """
 
 from collections.abc import Mapping
@@ -19,7 +25,7 @@ from typing import Final
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.atomic import is_same_atomic
-from metaloop.reconciler.core.apply.configuration import as_stored, with_whole_numbers, without_echo, without_system_fields
+from metaloop.reconciler.core.apply.configuration import INT64_LIMIT, as_stored, with_whole_numbers, without_echo, without_system_fields
 from metaloop.reconciler.core.apply.field_set import FieldSet, elements_of, field_key, fields_of, is_element, is_set, values_of
 from metaloop.reconciler.core.apply.list_map import KEY_DEFAULTS
 from metaloop.reconciler.core.apply.merge import NEVER_APPLIED, merge
@@ -27,13 +33,14 @@ from metaloop.reconciler.core.apply.schema import Schema
 
 _UNTRACKED: Final = ("apiVersion", "kind")
 _UNTRACKED_METADATA: Final = ("name", "namespace")
+"""What `managedFields` never lists."""
 
 
 def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: Schema) -> JsonObject:
-    """What is sent: all that is desired and the controllerRef that is there, and nothing that is not ours to say."""
+    """What to send: all that is desired, with `owner` as the controllerRef and without system fields."""
     configuration = without_system_fields(as_stored(without_echo(desired)))
-    whole = _only_stated(with_whole_numbers(configuration), schema)
-    sent = whole if is_object(whole) else configuration
+    stated = _only_stated(with_whole_numbers(configuration, below=INT64_LIMIT), schema)
+    sent = stated if is_object(stated) else configuration
     if owner is None:
         return sent
     metadata = unstructured.metadata(sent)
@@ -43,7 +50,7 @@ def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: S
 
 
 def controller_reference_in(observed: JsonObject) -> JsonObject | None:
-    """The reference to the controller of an object, as it stands there; None where it has none."""
+    """The entry of `ownerReferences` that names the object's controller, as it is; None if there is none."""
     references = unstructured.metadata(observed).get("ownerReferences")
     entries = references if isinstance(references, list) else []
     return next((each for each in entries if is_object(each) and each.get("controller") is True), None)
@@ -75,115 +82,118 @@ class Difference:
     """What sending a configuration would change."""
 
     is_changed: bool
-    """Whether a desired value is not there, or we own what isn't desired any more."""
+    """Whether a desired value is not in the object, or we own something that is no longer desired."""
     is_owned: bool
     """Whether we own all that is desired, and nothing else."""
 
 
 def difference_of(configuration: JsonObject, observed: JsonObject, *, owned: FieldSet, schema: Schema) -> Difference:
-    """What sending a configuration would change of an object of which these fields are `owned` by us."""
+    """What sending `configuration` would change in an object of which we own these fields."""
     comparison = _Comparison()
     comparison.compare_objects(_tracked(configuration), observed, owned=owned, schema=schema)
     return Difference(is_changed=comparison.is_changed, is_owned=comparison.is_owned)
 
 
 class _Comparison:
-    """What a configuration would change, found out part by part."""
+    """Compares a configuration with an object part by part, and collects what was found."""
 
     def __init__(self) -> None:
-        """Nothing, so far."""
+        """Begin with no difference found."""
         self.is_changed = False
         self.is_owned = True
 
-    def compare_objects(self, wanted: JsonObject, there: JsonValue, *, owned: FieldSet, schema: Schema) -> None:
-        """Objects that are owned field by field."""
-        present = there if is_object(there) else {}
-        for key, each in wanted.items():
+    def compare_objects(self, desired: JsonObject, observed: JsonValue, *, owned: FieldSet, schema: Schema) -> None:
+        """Compare objects that are owned field by field."""
+        present = observed if is_object(observed) else {}
+        for key, each in desired.items():
             inner = owned.get(field_key(key))
             self._compare(each, present.get(key), owned=inner if is_object(inner) else None, schema=schema.of(key))
         for key, _ in fields_of(owned):
-            if key not in wanted:
-                self._no_longer_wanted(present.get(key))
+            if key not in desired:
+                self._no_longer_desired(present.get(key))
 
-    def _compare(self, wanted: JsonValue, there: JsonValue, *, owned: FieldSet | None, schema: Schema) -> None:
-        if owned is None and is_object(wanted) and wanted and not schema.is_atomic:
-            self.compare_objects(wanted, there, owned={}, schema=schema)
+    def _compare(self, desired: JsonValue, observed: JsonValue, *, owned: FieldSet | None, schema: Schema) -> None:
+        if owned is None and is_object(desired) and desired and not schema.is_atomic:
+            self.compare_objects(desired, observed, owned={}, schema=schema)
         elif owned is None:
-            self._not_owned(wanted, there, schema=schema)
-        elif not owned or (not wanted and _is_atomic(wanted, schema)):
-            self._compare_atomic(wanted, there, schema=schema)
-        elif is_object(wanted):
-            self.compare_objects(wanted, there, owned=owned, schema=schema)
-        elif isinstance(wanted, list) and is_set(owned):
-            self._compare_sets(wanted, there if isinstance(there, list) else [], owned=owned)
-        elif isinstance(wanted, list):
-            self._compare_maps(wanted, there if isinstance(there, list) else [], owned=owned, schema=schema)
+            self._not_owned(desired, observed, schema=schema)
+        elif not owned or (not desired and _is_atomic(desired, schema)):
+            self._compare_atomic(desired, observed, schema=schema)
+        elif is_object(desired):
+            self.compare_objects(desired, observed, owned=owned, schema=schema)
+        elif isinstance(desired, list) and is_set(owned):
+            self._compare_sets(desired, observed if isinstance(observed, list) else [], owned=owned)
+        elif isinstance(desired, list):
+            self._compare_maps(desired, observed if isinstance(observed, list) else [], owned=owned, schema=schema)
         else:
             self.is_changed = True
 
-    def _not_owned(self, wanted: JsonValue, there: JsonValue, *, schema: Schema) -> None:
-        if not wanted and ((not there and (isinstance(wanted, (dict, list)) or schema.drops_empty)) or not _is_atomic(wanted, schema)):
+    def _not_owned(self, desired: JsonValue, observed: JsonValue, *, schema: Schema) -> None:
+        if not desired and (
+            (not observed and (isinstance(desired, (dict, list)) or schema.drops_empty)) or not _is_atomic(desired, schema)
+        ):
             return
         self.is_owned = False
-        if there is None or merge(there, NEVER_APPLIED, wanted, schema) is not there:
+        if observed is None or merge(observed, NEVER_APPLIED, desired, schema) is not observed:
             self.is_changed = True
 
-    def _no_longer_wanted(self, there: JsonValue) -> None:
+    def _no_longer_desired(self, observed: JsonValue) -> None:
         self.is_owned = False
-        if there is not None:
+        if observed is not None:
             self.is_changed = True
 
-    def _compare_atomic(self, wanted: JsonValue, there: JsonValue, *, schema: Schema) -> None:
-        # An empty one that isn't atomic asks for nothing: what is in there is others'.
-        if (wanted or _is_atomic(wanted, schema)) and not is_same_atomic(wanted, there, schema):
+    def _compare_atomic(self, desired: JsonValue, observed: JsonValue, *, schema: Schema) -> None:
+        # An empty value that isn't atomic asks for nothing. What is in the observed one belongs to others.
+        if (desired or _is_atomic(desired, schema)) and not is_same_atomic(desired, observed, schema):
             self.is_changed = True
 
-    def _compare_maps(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet, schema: Schema) -> None:
+    def _compare_maps(self, desired: list[JsonValue], observed: list[JsonValue], *, owned: FieldSet, schema: Schema) -> None:
         left = list(elements_of(owned))
         defaults = schema.key_defaults or KEY_DEFAULTS
-        for each in wanted:
+        for each in desired:
             found = next((entry for entry in left if is_element(each, entry[0], defaults)), None)
             if found is None:
-                self._not_owned(each, _matching(there, each, schema), schema=schema.items)
+                self._not_owned(each, _matching(observed, each, schema), schema=schema.items)
                 continue
             left.remove(found)
             key, inner = found
-            present = next((element for element in there if is_element(element, key)), None)
+            present = next((element for element in observed if is_element(element, key)), None)
             self._compare_elements(each, present, key=key, owned=inner, schema=schema.items)
         for key, _ in left:
-            self._no_longer_wanted(next((element for element in there if is_element(element, key)), None))
+            self._no_longer_desired(next((element for element in observed if is_element(element, key)), None))
 
     def _compare_elements(
-        self, wanted: JsonValue, there: JsonValue, *, key: Mapping[str, JsonValue], owned: FieldSet, schema: Schema
+        self, desired: JsonValue, observed: JsonValue, *, key: Mapping[str, JsonValue], owned: FieldSet, schema: Schema
     ) -> None:
         if not owned:
-            self._compare_atomic(wanted, there, schema=schema)
-        elif is_object(wanted):
-            # The key is owned with the element, whether or not it was mentioned.
-            beside = {name: each for name, each in wanted.items() if name not in key}
+            self._compare_atomic(desired, observed, schema=schema)
+        elif is_object(desired):
+            # The key fields are owned with the element, whether or not the configuration states them.
+            beside = {name: each for name, each in desired.items() if name not in key}
             others = {name: each for name, each in owned.items() if name[2:] not in key}
-            self.compare_objects(beside, there, owned=others, schema=schema)
-            if there is None:
+            self.compare_objects(beside, observed, owned=others, schema=schema)
+            if observed is None:
                 self.is_changed = True
 
-    def _compare_sets(self, wanted: list[JsonValue], there: list[JsonValue], *, owned: FieldSet) -> None:
+    def _compare_sets(self, desired: list[JsonValue], observed: list[JsonValue], *, owned: FieldSet) -> None:
         values = values_of(owned)
-        if any(each not in there for each in wanted) or any(each in there and each not in wanted for each in values):
+        if any(each not in observed for each in desired) or any(each in observed and each not in desired for each in values):
             self.is_changed = True
-        if any(each not in values for each in wanted) or any(each not in wanted for each in values):
+        if any(each not in values for each in desired) or any(each not in desired for each in values):
             self.is_owned = False
 
 
 def _is_atomic(value: JsonValue, schema: Schema) -> bool:
-    """Whether it is owned as a whole, empty as it is."""
+    """Whether an empty value of this schema is owned as a whole."""
     if isinstance(value, dict):
         return schema.is_atomic
     return not isinstance(value, list) or schema.list_type in {"atomic", "unknown"}
 
 
-def _matching(there: list[JsonValue], wanted: JsonValue, schema: Schema) -> JsonValue:
+def _matching(observed: list[JsonValue], desired: JsonValue, schema: Schema) -> JsonValue:
+    """The observed element with the key of the desired one; None if there is none."""
     keys = schema.keys or ("name",)
-    if not is_object(wanted):
+    if not is_object(desired):
         return None
-    key = {name: wanted.get(name, schema.key_defaults.get(name)) for name in keys}
-    return next((element for element in there if is_element(element, key)), None)
+    key = {name: desired.get(name, schema.key_defaults.get(name)) for name in keys}
+    return next((element for element in observed if is_element(element, key)), None)

@@ -1,1 +1,1 @@
-"""The children of a parent: which are its own, how they differ from what is desired, and what is done about it."""
+"""The children of a parent: which are its own, how they differ from what is desired, and what to do about it."""

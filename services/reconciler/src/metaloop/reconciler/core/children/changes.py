@@ -1,4 +1,4 @@
-"""Child diff: observed against desired children, as `Missing | Drifted | Unwanted | Current`."""
+"""Compares the observed children with the desired ones, as `Missing | Drifted | Undesired | Current`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from metaloop.reconciler.core.model import ChildAction, ChildGroup, DesiredChild
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Desired, and not there."""
+    """Desired, but does not exist."""
 
     desired: DesiredChild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drifted:
-    """Desired and there, but different; `applied` is what it ought to be."""
+    """Desired, and exists in another form. `applied` is the form that it should have."""
 
     desired: DesiredChild
     observed: JsonObject
@@ -29,7 +29,7 @@ class Drifted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undesired:
-    """There, and not desired."""
+    """Exists, but is not desired."""
 
     info: ResourceInfo
     observed: JsonObject
@@ -37,7 +37,7 @@ class Undesired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """There, and as desired."""
+    """Exists as desired."""
 
     observed: JsonObject
 
@@ -49,38 +49,38 @@ class ApplyStrategy(Protocol):
     """How children are written, and so what counts as a difference: dynamic apply or server-side apply."""
 
     def applied(self, observed: JsonObject, desired: DesiredChild) -> ApplyResult:
-        """What applying `desired` makes of the child that was observed."""
+        """The result of applying `desired` to the observed child."""
         ...
 
     def created(self, desired: DesiredChild, *, parent: JsonObject) -> ChildAction:
-        """What brings a missing child about, under the parent's control."""
+        """The action that creates a missing child, controlled by the parent."""
         ...
 
     def updated(self, drifted: Drifted) -> ChildAction:
-        """What gives a child its desired state and lets it be the same object."""
+        """The action that updates a child in place."""
         ...
 
     def recreated(self, drifted: Drifted) -> ChildAction:
-        """What makes room for a child to be created anew; the next sync creates it."""
+        """The action that deletes a child so that the next sync creates it again."""
         ...
 
 
 def changes_of(groups: Sequence[ChildGroup], desired: Sequence[DesiredChild], *, strategy: ApplyStrategy) -> Iterator[Change]:
-    """One change for every child that is observed or desired: the unwanted first, each kind in the order it was declared."""
-    wanted = {(child.info.id, child.namespace, child.name) for child in desired}
-    there: dict[object, JsonObject] = {}
+    """One change for each child that is observed or desired: first the undesired, then the desired ones in order."""
+    desired_keys = {(child.info.id, child.namespace, child.name) for child in desired}
+    observed: dict[object, JsonObject] = {}
     for group in groups:
         for obj in group.objects:
             key = (group.info.id, unstructured.namespace(obj), unstructured.name(obj))
-            there[key] = obj
-            if key not in wanted:
+            observed[key] = obj
+            if key not in desired_keys:
                 yield Undesired(info=group.info, observed=obj)
     for child in desired:
-        yield change_of(child, there.get((child.info.id, child.namespace, child.name)), strategy=strategy)
+        yield change_of(child, observed.get((child.info.id, child.namespace, child.name)), strategy=strategy)
 
 
 def change_of(desired: DesiredChild, observed: JsonObject | None, *, strategy: ApplyStrategy) -> Missing | Drifted | Current:
-    """How one desired child stands."""
+    """The change of one desired child."""
     if observed is None:
         return Missing(desired=desired)
     applied = strategy.applied(observed, desired)

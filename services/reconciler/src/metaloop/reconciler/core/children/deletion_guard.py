@@ -1,7 +1,8 @@
-"""DeletionGuards against an answer that deletes too much: such deletions are held back until somebody confirms them. The rest of the plan goes on.
+"""Guards against an answer that deletes too much: its deletions are held back until somebody confirms them.
 
-Only what an answer no longer desires is counted: not what is recreated, and not what a finalize hook cleans up.
-An answer without children deletes them all, and is valid: so nothing is held back unless somebody asked for it.
+The rest of the plan is carried out. Only children that the answer no longer desires are counted, not those that are
+recreated, nor those that a finalize hook cleans up. An answer without children is valid and deletes them all, so
+nothing is held back unless somebody sets a limit.
 """
 
 from dataclasses import dataclass, replace
@@ -12,63 +13,74 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.children.plan import NO_LONGER_DESIRED
 from metaloop.reconciler.core.model import ChildGroup, DeleteChild, Observed, Plan
-from metaloop.reconciler.errors import DeletionHeldBack
+from metaloop.reconciler.errors import DeletionHeldBack, Failure
 
-EVERYTHING: Final = 1.0
-_NAMED: Final = 5
+_NAMED_AT_MOST: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionLimits:
     """How much an answer may delete unconfirmed."""
 
-    share: float = EVERYTHING
-    """Of a parent's children."""
-    min_children: int = 5
-    """A parent with fewer children than that may lose any number of them."""
-    emptied_parents: int = 0
-    """How many parents of one controller may lose all of their children within a minute; 0: any number."""
+    share: float
+    """The share of a parent's children."""
+    min_children: int
+    """A parent with fewer children may lose any number of them."""
+    emptied_parents: int
+    """How many parents of one controller may lose all their children within a minute. 0 means any number."""
+
+
+DEFAULT_LIMITS: Final = DeletionLimits(share=1.0, min_children=5, emptied_parents=0)
+"""The limits that hold nothing back, unless a controller's annotation sets a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """What is left of a plan, and why something was held back, if anything was."""
+    """The part of a plan that may be carried out, and why the rest was held back, if there is any."""
 
     plan: Plan
-    held: DeletionHeldBack | None = None
+    held_back: DeletionHeldBack | None = None
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What is held back, as a failure of the plan."""
+        return (Failure(what="delete children", error=self.held_back),) if self.held_back is not None else ()
 
 
 def undesired_deletions(plan: Plan) -> list[DeleteChild]:
-    """The deletions of what is no longer desired."""
+    """The deletions of children that are no longer desired."""
     return [action for action in plan.deletions if action.reason == NO_LONGER_DESIRED]
 
 
 def is_guarded(observed: Observed) -> bool:
-    """Whether deletions need a second thought at all: nobody confirmed them, and nothing is being finalized."""
+    """Whether the guards apply: nobody confirmed the deletions, and the parent is not being finalized."""
     return not observed.is_finalizing and not _is_confirmed(observed)
 
 
 def deletes_all(plan: Plan, children: tuple[ChildGroup, ...]) -> bool:
-    """Whether a plan takes all that a parent has."""
-    unwanted = len(undesired_deletions(plan))
-    return 0 < unwanted == _living(children)
+    """Whether a plan deletes all children of a parent as no longer desired."""
+    undesired = len(undesired_deletions(plan))
+    return 0 < undesired == _remaining(children)
 
 
-def guarded(plan: Plan, children: tuple[ChildGroup, ...], observed: Observed, *, limits: DeletionLimits, emptied: int = 0) -> Guarded:
-    """The plan without what is held back; `emptied` parents of this controller lost all their children within a minute. Raises InvalidSpec."""
-    share, unwanted = share_of(observed, limits), undesired_deletions(plan)
-    if not unwanted or not is_guarded(observed):
+def guarded(plan: Plan, children: tuple[ChildGroup, ...], observed: Observed, *, limits: DeletionLimits, emptied: int) -> Guarded:
+    """The plan without what is held back. Raises InvalidSpec for a bad annotation of the controller.
+
+    `emptied` is the number of parents of this controller that lost all their children within a minute.
+    """
+    share, undesired = share_of(observed, limits), undesired_deletions(plan)
+    if not undesired or not is_guarded(observed):
         return Guarded(plan=plan)
-    there = _living(children)
-    if there >= limits.min_children and len(unwanted) > share * there:
-        return _held(plan, unwanted, observed, why=f"no more than {share:.0%} of its {there} children may go unconfirmed")
+    count = _remaining(children)
+    if count >= limits.min_children and len(undesired) > share * count:
+        return _hold_back(plan, undesired, observed, why=f"no more than {share:.0%} of its {count} children may go unconfirmed")
     if limits.emptied_parents and emptied >= limits.emptied_parents and deletes_all(plan, children):
-        return _held(plan, unwanted, observed, why=f"{emptied} parents of this controller lost all their children within a minute")
+        return _hold_back(plan, undesired, observed, why=f"{emptied} parents of this controller lost all their children within a minute")
     return Guarded(plan=plan)
 
 
 def share_of(observed: Observed, limits: DeletionLimits) -> float:
-    """Which share of its children a parent may lose: as its controller says, else as the setting says. Raises InvalidSpec."""
+    """The share of its children that a parent may lose, as the annotation or the limit says. Raises InvalidSpec."""
     text = unstructured.annotations(observed.controller.raw).get(MAX_DELETE_SHARE_ANNOTATION)
     if text is None:
         return limits.share
@@ -89,19 +101,20 @@ def _is_confirmed(observed: Observed) -> bool:
 
 
 def _confirmation(observed: Observed) -> str:
-    """What says yes to this parent as it is now, and no longer once its spec changes; kinds without generation can't tell that."""
+    """The annotation that confirms deletions until the parent's spec changes. Kinds without generation use "true"."""
     generation = unstructured.generation(observed.parent)
     return str(generation) if generation else "true"
 
 
-def _living(children: tuple[ChildGroup, ...]) -> int:
+def _remaining(children: tuple[ChildGroup, ...]) -> int:
+    """The number of children that are not being deleted."""
     return sum(not unstructured.is_deleting(obj) for group in children for obj in group.objects)
 
 
-def _held(plan: Plan, unwanted: list[DeleteChild], observed: Observed, *, why: str) -> Guarded:
-    names = ", ".join(unstructured.describe(action.obj) for action in unwanted[:_NAMED])
-    rest = f" and {len(unwanted) - _NAMED} more" if len(unwanted) > _NAMED else ""
-    how = f"to confirm, annotate the parent with {CONFIRM_DELETION_ANNOTATION}={_confirmation(observed)}"
+def _hold_back(plan: Plan, undesired: list[DeleteChild], observed: Observed, *, why: str) -> Guarded:
+    names = ", ".join(unstructured.describe(action.obj) for action in undesired[:_NAMED_AT_MOST])
+    rest = f" and {len(undesired) - _NAMED_AT_MOST} more" if len(undesired) > _NAMED_AT_MOST else ""
+    remedy = f"to confirm, annotate the parent with {CONFIRM_DELETION_ANNOTATION}={_confirmation(observed)}"
     kept = [action for action in plan.deletions if action.reason != NO_LONGER_DESIRED]
-    held = DeletionHeldBack(f"the hook's answer deletes {len(unwanted)} children ({names}{rest}): {why}; {how}")
-    return Guarded(plan=replace(plan, deletions=tuple(kept)), held=held)
+    held_back = DeletionHeldBack(f"the hook's answer deletes {len(undesired)} children ({names}{rest}): {why}; {remedy}")
+    return Guarded(plan=replace(plan, deletions=tuple(kept)), held_back=held_back)

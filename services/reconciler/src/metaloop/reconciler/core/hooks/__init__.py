@@ -1,1 +1,1 @@
-"""What hooks are sent, and what their answers are: requests, the reading of bodies, the validation of answers."""
+"""What hooks are sent, and what they answer: requests, response bodies, answers and their validation."""

@@ -1,11 +1,12 @@
-"""What a sync or finalize hook answered, out of the bytes of its response.
+"""Reads the answer of a sync or finalize hook from the body of its response.
 
-Garbage must never look like an answer: an answer without children deletes the children there are.
+Garbage must never look like an answer, because an answer without children deletes the existing children.
 
-Rules (those that hold for any hook's body stand in `body`)
-    1. A field of the wrong type is no answer. A null field is as good as an absent one: Go hooks write `"children": null`.
-    2. Each child is an object with a kind; the rest of it is free-form.
-    3. A null label or annotation of a decorator's answer takes that one away.
+Rules (`body` has those for the bodies of all hooks)
+    1. An answer with a field of the wrong type is invalid. A null field counts as absent: Go hooks write
+       `"children": null`.
+    2. Each child is an object with a kind. The rest of it is free-form.
+    3. A null label or annotation in a decorator's answer removes that label or annotation.
 """
 
 from metaloop.common.api.hook import HookKeys
@@ -16,7 +17,7 @@ from metaloop.reconciler.core.model import Answer, MetadataChanges
 
 
 def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
-    """The answer in the `body` of a hook's response. Raises InvalidAnswer that names the field at fault."""
+    """The answer in the `body` of a hook's response. Raises InvalidAnswer, which names the invalid field."""
     read = body_of(body, keys=keys.answer_fields, is_strict=is_strict)
     raw = read.fields
     return Answer(

@@ -1,12 +1,14 @@
-"""The JSON object in the body of a hook's response, whatever the hook.
+"""Reads the JSON object in the body of a hook's response.
 
 Garbage must never look like an answer.
 
 Rules
-    1. The body is one JSON object. An empty body, HTML, `null` or a list is no answer.
-    2. Strictly read, an unknown or repeated key of the object itself makes it none; loosely read, unknown keys are only named, so that the shell can log them.
-    3. Nesting is bounded: what could not be written again isn't accepted.
-    4. A whole number is an integer, however it is written: 2.0 and 2e0 are what some languages make of 2, and no API server takes them for one.
+    1. The body is one JSON object. An empty body, HTML, `null` or a list is invalid.
+    2. In strict mode, an unknown or repeated key of the top-level object makes the body invalid. In loose mode, unknown
+       keys are only returned, so that the shell can log them.
+    3. Nesting is bounded. What could not be written again is not accepted.
+    4. A whole number is an integer, however it is written. Some languages write 2 as 2.0 or 2e0, which no API server
+       accepts as an integer.
 """
 
 import json
@@ -18,33 +20,35 @@ from typing import Final
 
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_object, loads, type_name
+from metaloop.reconciler.core.apply.configuration import with_whole_numbers
 
 MAX_NESTING: Final = 128
-"""Far more than any kind has, and half of what the JSON writer takes: what is stored comes back inside of a request."""
+"""Far deeper than any kind, and half of what the JSON writer supports: what is stored comes back inside a request."""
 
 QUOTED_KEYS: Final = 10
 QUOTED_LENGTH: Final = 100
-"""How much of a webhook's own words is repeated: it may send millions of them."""
+"""How much of a body is quoted in messages. A webhook may send millions of keys."""
 
 _WHOLE_FLOAT: Final = re.compile(rb"[:,\[]\s*-?[0-9][0-9.]*?(?:\.0|[eE])")
 _EXACT_BELOW: Final = 2.0**53
+"""Every whole number below this is exactly a float. A larger float may differ from what the hook wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body says, and the first of its keys that nobody reads: most likely misspelt."""
+    """The fields of a body, and the first of its keys that no field has: most likely misspelt."""
 
     fields: JsonObject
     unknown_keys: tuple[str, ...]
 
 
 def body_of(wire: bytes, *, keys: AbstractSet[str], is_strict: bool) -> Body:
-    """The object in the body of a response that may have `keys`. Raises InvalidAnswer that names what is wrong."""
+    """The object in the body of a response that may have `keys`. Raises InvalidAnswer, which says what is wrong."""
     raw = _object_in(wire)
     unknown = _unknown_in(raw, keys)
     if is_strict:
-        _refuse_unknown(unknown, keys)
-        _refuse_repeated(wire, keys)
+        _check_unknown(unknown, keys)
+        _check_repeated(wire, keys)
     return Body(raw, unknown)
 
 
@@ -59,20 +63,9 @@ def _object_in(body: bytes) -> JsonObject:
         raise InvalidAnswer("", f"the response body must be a JSON object, not {type_name(raw)}")
     if body.count(b"{") + body.count(b"[") > MAX_NESTING and _is_deeper_than(MAX_NESTING, raw):
         raise InvalidAnswer("", f"the response body is nested more than {MAX_NESTING} levels deep")
-    # Most bodies have no such number, which the pattern tells faster than a walk; it may find one in a string, and costs that walk.
-    return _object_with_whole_numbers(raw) if _WHOLE_FLOAT.search(body) else raw
-
-
-def _object_with_whole_numbers(obj: JsonObject) -> JsonObject:
-    return {key: _with_whole_numbers(value) for key, value in obj.items()}
-
-
-def _with_whole_numbers(value: JsonValue) -> JsonValue:
-    if isinstance(value, dict):
-        return _object_with_whole_numbers(value)
-    if isinstance(value, list):
-        return [_with_whole_numbers(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_BELOW else value
+    # Most bodies have no such number, and a search is faster than a walk. A match in a string only costs that walk.
+    whole = with_whole_numbers(raw, below=_EXACT_BELOW) if _WHOLE_FLOAT.search(body) else raw
+    return whole if is_object(whole) else raw
 
 
 def _is_deeper_than(levels: int, value: JsonValue) -> bool:
@@ -90,17 +83,17 @@ def _inner_containers(value: JsonValue) -> list[JsonValue]:
 
 
 def _unknown_in(raw: JsonObject, keys: AbstractSet[str]) -> tuple[str, ...]:
-    """The first of the keys that nobody reads, the beginning of each: they are quoted in logs and events."""
+    """The first of the keys that no field has, each cut to what logs and events quote."""
     return tuple(key[:QUOTED_LENGTH] for key in sorted(raw.keys() - keys)[:QUOTED_KEYS])
 
 
-def _refuse_unknown(unknown: Sequence[str], keys: AbstractSet[str]) -> None:
+def _check_unknown(unknown: Sequence[str], keys: AbstractSet[str]) -> None:
     if unknown:
         raise InvalidAnswer(unknown[0], f"is no field of this answer, which has {', '.join(sorted(keys))} (read strictly)")
 
 
-def _refuse_repeated(body: bytes, keys: AbstractSet[str]) -> None:
-    # orjson keeps the last of repeated keys and doesn't tell. The slow reader does, but is asked only where a repetition is possible at all.
+def _check_repeated(body: bytes, keys: AbstractSet[str]) -> None:
+    # orjson keeps the last of repeated keys silently. The slow reader finds them, but runs only if there may be any.
     if b"\\u" not in body and all(body.count(b'"%s"' % key.encode()) <= 1 for key in keys):
         return
     seen: set[str] = set()

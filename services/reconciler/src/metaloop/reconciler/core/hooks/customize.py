@@ -1,17 +1,19 @@
-"""Related-object rules of the customize hook: which objects they select, for this parent and this wire version.
+"""Reads the rules that a customize hook answers, as queries for related objects.
 
 Rules (specification §14)
-    1. A rule names objects, or selects them by labels: both at once is an error. It names one namespace, or selects namespaces: both at once is an error.
-    2. v1 shows a namespaced parent nothing outside its namespace: another namespace, or a selector of namespaces, is an error, and without one it is
-       the parent's own. v2, and any parent that is cluster-scoped, look everywhere unless the rule says where.
-    3. A selector of namespaces makes no sense of a cluster-scoped resource; a namespace means nothing to it.
+    1. A rule either names objects or selects them by labels; both is an error. It either names one namespace or selects
+       namespaces; both is an error.
+    2. With v1, a namespaced parent sees only objects in its own namespace. Another namespace or a namespace selector is
+       an error. With v2, and for a cluster-scoped parent, a rule covers all namespaces unless it says otherwise.
+    3. A namespace selector is an error for a cluster-scoped resource. A namespace is ignored.
 
-What a resource's scope is only discovery knows, so rules that depend on it are held against the answer of the watcher (`check_scopes`).
+Only discovery knows the scope of a resource. So the rules that depend on it are checked when the watcher has answered
+(`check_scopes`).
 """
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, assert_never
 
 from metaloop.common.api import fields
 from metaloop.common.api.hook import HookVersion
@@ -28,41 +30,51 @@ from metaloop.reconciler.errors import RelatedUnknown
 
 KEYS: Final = frozenset({"relatedResources"})
 _RULE_KEYS: Final = frozenset({"apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names"})
-_ONLY_IN_V2: Final = "a v1 customize hook is shown nothing outside of its parent's namespace"
+_ONLY_IN_V2: Final = "a v1 customize hook is shown nothing outside its parent's namespace"
 _FINGERPRINT_BYTES: Final = 12
 _VOLATILE: Final = frozenset({"resourceVersion", "managedFields"})
 
 
 def fingerprint_of(observed: Observed) -> str:
-    """A name for what a customize hook would be shown: as long as it is the same, so are the rules."""
+    """A fingerprint of the customize hook's request. While it stays the same, so do the rules."""
     controller, parent = observed.controller, observed.parent
-    metadata = {key: value for key, value in unstructured.metadata(parent).items() if key not in _VOLATILE}
     shown: JsonObject = {
         "controller": [controller.uid, controller.generation, {**unstructured.labels(controller.raw)}],
         "annotations": {**unstructured.annotations(controller.raw)},
-        "parent": {**parent, "metadata": metadata},
+        "parent": unstructured.without_metadata(parent, _VOLATILE),
     }
     return blake2b(dumps_sorted(shown), digest_size=_FINGERPRINT_BYTES).hexdigest()
 
 
 def queries_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[RelatedQuery, ...]:
-    """What the answer in the `body` of a customize hook's response asks to follow. Raises InvalidAnswer that names the field at fault."""
+    """The queries in the `body` of a customize hook's response. Raises InvalidAnswer, which names the invalid field."""
     raw = body_of(body, keys=KEYS, is_strict=is_strict).fields
     try:
         rules = fields.objects_at(raw, "relatedResources", "")
-        home = visible_namespace(observed, version)
-        return tuple([_query(rule, f"relatedResources[{index}]", home=home, is_strict=is_strict) for index, rule in enumerate(rules)])
+        only_namespace = visible_namespace(observed, version)
+        return tuple(
+            [
+                _query(rule, f"relatedResources[{index}]", only_namespace=only_namespace, is_strict=is_strict)
+                for index, rule in enumerate(rules)
+            ]
+        )
     except InvalidSpec as error:
         raise InvalidAnswer(error.field.removeprefix("."), str(error).removeprefix(f"{error.field}: ")) from error
 
 
 def visible_namespace(observed: Observed, version: HookVersion) -> str:
-    """The only namespace that the parent is shown anything of; empty where it may look anywhere."""
-    return observed.namespace if version == "v1" else ""
+    """The only namespace that the parent sees related objects of. Empty if it sees those of all namespaces."""
+    match version:
+        case "v1":
+            return observed.namespace
+        case "v2":
+            return ""
+        case _:
+            assert_never(version)
 
 
 def related_groups(related: Related) -> tuple[ObservedGroup, ...]:
-    """The related objects, as the hooks are shown them. Raises RelatedUnknown or Unavailable where they aren't the whole yet."""
+    """The related objects for a hook's request. Raises RelatedUnknown or Unavailable while some can't be observed."""
     if related.unknown:
         raise RelatedUnknown(f"the API server does not serve {', '.join(map(str, related.unknown))}, which the customize hook asks for")
     if related.waiting:
@@ -75,21 +87,21 @@ def known_resources(related: Related) -> list[ResourceInfo]:
     return [*(group.info for group in related.groups), *related.waiting]
 
 
-def check_scopes(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, visible_namespace: str) -> None:
-    """Raises InvalidAnswer for a rule that makes no sense of its resource's scope; `visible_namespace` is the only namespace that may be named, if any."""
+def check_scopes(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo], *, only_namespace: str) -> None:
+    """Raises InvalidAnswer for a query that does not fit the scope of its resource, or names another namespace."""
     namespaced = {info.id: info.namespaced for info in infos}
     for index, query in enumerate(queries):
         field, is_namespaced = f"relatedResources[{index}]", namespaced.get(query.resource)
         match query.where:
             case InNamespacesWith() if is_namespaced is False:
                 raise InvalidAnswer(f"{field}.namespaceSelector", f"{query.resource} is cluster-scoped, and in no namespace")
-            case InNamespace(namespace) if is_namespaced and visible_namespace and namespace != visible_namespace:
-                raise InvalidAnswer(f"{field}.namespace", f"must be {visible_namespace}: {_ONLY_IN_V2}")
+            case InNamespace(namespace) if is_namespaced and only_namespace and namespace != only_namespace:
+                raise InvalidAnswer(f"{field}.namespace", f"must be {only_namespace}: {_ONLY_IN_V2}")
             case _:
                 pass
 
 
-def _query(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> RelatedQuery:
+def _query(rule: JsonObject, field: str, *, only_namespace: str, is_strict: bool) -> RelatedQuery:
     if is_strict and (unknown := sorted(rule.keys() - _RULE_KEYS)):
         raise InvalidSpec(f"{field}.{unknown[0]}", f"is no field of a rule, which has {', '.join(sorted(_RULE_KEYS))} (read strictly)")
     names = frozenset(fields.texts_at(rule, "names", field))
@@ -100,9 +112,9 @@ def _query(rule: JsonObject, field: str, *, home: str, is_strict: bool) -> Relat
         raise InvalidSpec(f"{field}.names", "can't stand beside a selector: objects are named, or selected")
     if namespace and namespaces is not None:
         raise InvalidSpec(f"{field}.namespace", "can't stand beside a namespaceSelector: a namespace is named, or selected")
-    if home and namespaces is not None:
+    if only_namespace and namespaces is not None:
         raise InvalidSpec(f"{field}.namespaceSelector", f"needs version v2: {_ONLY_IN_V2}")
-    where = _where(namespace or home, namespaces)
+    where = _where(namespace or only_namespace, namespaces)
     return RelatedQuery(resource=fields.resource_id(rule, field), where=where, labels=labels or Selector(), names=names)
 
 
@@ -120,5 +132,5 @@ def _namespace(rule: JsonObject, field: str) -> str:
 
 
 def _selector(rule: JsonObject, key: str, field: str) -> Selector | None:
-    """The selector at `key`; None where there is none. An empty one is one: it selects everything."""
+    """The selector at `key`; None if there is none. An empty selector is one, and selects everything."""
     return parse_selector(rule[key], f"{field}.{key}") if rule.get(key) is not None else None

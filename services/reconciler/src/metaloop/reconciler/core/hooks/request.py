@@ -1,13 +1,15 @@
-"""What a hook is sent: the JSON of the wire versions v1 and v2.
+"""Builds the JSON that hooks are sent, in the wire versions v1 and v2.
 
 Rules
-    1. Every declared resource has its group, the empty ones too: a hook may look a kind up without asking whether it is there.
-    2. v1 names an object by its name, with its namespace before it only where the parent is cluster-scoped; it leaves out what a namespaced parent has outside
-       its namespace. v2 names every namespaced object `namespace/name`, and leaves out nothing.
-    3. Within a group objects are in the order of their names, so that equal worlds make equal requests.
+    1. Every declared resource has a group, even if it is empty. A hook can look a kind up without checking for it.
+    2. v1 keys an object by its name, with the namespace before it only if the parent is cluster-scoped. It leaves out
+       objects outside the namespace of a namespaced parent. v2 keys every namespaced object by `namespace/name`, and
+       leaves out nothing.
+    3. The objects of a group are sorted by key, so that equal observations make equal requests.
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from metaloop.common.api.hook import Hook, HookKeys, HookVersion
 from metaloop.common.json import JsonObject, dumps
@@ -17,44 +19,47 @@ from metaloop.common.observation import ObservedGroup
 from metaloop.reconciler.core.model import ChildGroup, Observed, RequestObjects
 
 
-def sync_request(observed: Observed, shown: RequestObjects, *, hook: Hook, keys: HookKeys) -> bytes:
-    """The body of a sync or finalize hook's request, in the hook's wire version and its kind's words."""
+def sync_request(observed: Observed, objects: RequestObjects, *, hook: Hook, keys: HookKeys) -> bytes:
+    """The body of a sync or finalize hook's request, in the hook's wire version and with the keys of its kind."""
     return dumps(
         {
             "controller": observed.controller.shown,
             keys.parent: observed.parent,
-            keys.children: object_maps(shown.children, version=hook.version, parent_namespace=observed.namespace),
-            "related": object_maps(shown.related, version=hook.version, parent_namespace=observed.namespace),
+            keys.children: object_maps(objects.children, version=hook.version, parent_namespace=observed.namespace),
+            "related": object_maps(objects.related, version=hook.version, parent_namespace=observed.namespace),
             "finalizing": hook.name == "finalize",
         }
     )
 
 
 def customize_request(observed: Observed) -> bytes:
-    """The body of a customize hook's request, the same for each kind."""
+    """The body of a customize hook's request. It is the same for each kind."""
     return dumps({"controller": observed.controller.shown, "parent": observed.parent})
 
 
 def object_maps(
     groups: Iterable[ChildGroup | ObservedGroup], *, version: HookVersion, parent_namespace: str
 ) -> dict[str, dict[str, JsonObject]]:
-    """Objects by group and name, as the wire `version` spells them."""
+    """Objects by group and key, as the wire `version` spells them."""
     return {group_key(group.info): _objects(group.objects, version=version, parent_namespace=parent_namespace) for group in groups}
 
 
 def group_key(info: ResourceInfo) -> str:
-    """How hooks know a kind: `Pod.v1`, `StatefulSet.apps/v1`."""
+    """The key of a kind in requests: `Pod.v1`, `StatefulSet.apps/v1`."""
     return f"{info.kind}.{info.api_version}"
 
 
 def _objects(objects: Iterable[JsonObject], *, version: HookVersion, parent_namespace: str) -> dict[str, JsonObject]:
-    if version == "v1" and parent_namespace:
-        named = {unstructured.name(obj): obj for obj in objects if unstructured.namespace(obj) == parent_namespace}
-    else:
-        named = {_uniform_name(obj): obj for obj in objects}
+    match version:
+        case "v1" if parent_namespace:
+            named = {unstructured.name(obj): obj for obj in objects if unstructured.namespace(obj) == parent_namespace}
+        case "v1" | "v2":
+            named = {_qualified_name(obj): obj for obj in objects}
+        case _:
+            assert_never(version)
     return {name: named[name] for name in sorted(named)}
 
 
-def _uniform_name(obj: JsonObject) -> str:
+def _qualified_name(obj: JsonObject) -> str:
     namespace = unstructured.namespace(obj)
     return f"{namespace}/{unstructured.name(obj)}" if namespace else unstructured.name(obj)

@@ -1,1 +1,1 @@
-"""The kinds of controllers, one module each, and the registry that names them."""
+"""The kinds of controllers, one module each, and their registry."""

@@ -1,4 +1,7 @@
-"""CompositeController: a parent of a kind of its own, children by its selector, a status that says for which generation it is true."""
+"""CompositeController: its parents are of a kind of their own, and have children that their selector matches.
+
+The parent's status belongs to the controller, and states the generation that it is about.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -40,8 +43,8 @@ def _revision_labels(controller: CompositeController, parent: JsonObject) -> Map
     return unstructured.labels(template)
 
 
-def _marked(child: JsonObject, observed: Observed) -> JsonObject:
-    """With `generateSelector`, the generated label, unless the hook gave it a value of its own."""
+def _with_tracking(child: JsonObject, observed: Observed) -> JsonObject:
+    """With `generateSelector`, add the generated label, unless the hook gave it a value of its own."""
     metadata = unstructured.metadata(child)
     labels = unstructured.child_object(metadata, "labels")
     if not _controller(observed).generate_selector or GENERATED_LABEL in labels:
@@ -49,12 +52,12 @@ def _marked(child: JsonObject, observed: Observed) -> JsonObject:
     return {**child, "metadata": {**metadata, "labels": {**labels, GENERATED_LABEL: observed.uid}}}
 
 
-def _status(parent: JsonObject, answer: Answer) -> JsonObject:
+def _next_status(parent: JsonObject, answer: Answer) -> JsonObject:
     return next_status(parent, answer.status)
 
 
-def _changed(_parent: JsonObject, _answer: Answer) -> None:
-    """A composite's parent is its user's: nothing of it changes but its status."""
+def _without_changes(_parent: JsonObject, _answer: Answer) -> None:
+    """A composite changes nothing of its parent but the status. The rest is the user's."""
 
 
 def _controller(observed: Observed) -> CompositeController:
@@ -68,9 +71,9 @@ COMPOSITE: Final = Variant(
     selector=_selector,
     claims=claims_of,
     history=_history,
-    marked=_marked,
-    status=_status,
-    changed=_changed,
+    with_tracking=_with_tracking,
+    next_status=_next_status,
+    with_changes=_without_changes,
 )
 
 SYNC: Final = partial(sync, variant=COMPOSITE)

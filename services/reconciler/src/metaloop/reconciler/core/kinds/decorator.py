@@ -1,7 +1,8 @@
-"""DecoratorController: a parent that somebody else manages, attachments known by owner and annotation, changes to the parent's own metadata.
+"""DecoratorController: its parents are managed by others. It adds attachments, and changes the parents' metadata.
 
-An attachment is the parent's by controllerRef, and this decorator's by an annotation that names it: several decorators, and the composite that the
-parent may be a parent of, tell theirs apart by it. Nothing is adopted and nothing released.
+The controllerRef of an attachment names the parent, and an annotation names the decorator. The annotation tells the
+attachments of several decorators apart, and from the children of a composite that the object may be a parent of.
+Nothing is adopted or released.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.reconciler.core.apply.equality import same
-from metaloop.reconciler.core.children.claim import Claims, with_objects
+from metaloop.reconciler.core.children.claim import Claims
 from metaloop.reconciler.core.model import Answer, ChildGroup, MetadataChanges, Observed
 from metaloop.reconciler.core.pipeline import sync
 from metaloop.reconciler.core.variant import Variant
@@ -27,20 +28,20 @@ def _is_selected(observed: Observed) -> bool:
 
 
 def _no_selector(_: Observed) -> None:
-    """Attachments have whatever labels they want."""
+    """Attachments may have any labels."""
 
 
 def _no_history(_: Observed) -> None:
-    """Attachments never roll: their methods act as the plain ones."""
+    """Attachments never roll. A rolling update method acts as the plain one."""
 
 
 def claims_of(observed: Observed) -> Claims:
-    """The attachments among the candidates; there is never anything to write about it."""
+    """The attachments among the candidates. Nothing is ever written to claim them."""
     return Claims(groups=tuple([_attached(group, observed) for group in observed.groups]), actions=())
 
 
 def _attached(group: ChildGroup, observed: Observed) -> ChildGroup:
-    return with_objects(group, tuple([candidate for candidate in group.objects if _is_attached(candidate, observed)]))
+    return group.with_objects(tuple([candidate for candidate in group.objects if _is_attached(candidate, observed)]))
 
 
 def _is_attached(candidate: JsonObject, observed: Observed) -> bool:
@@ -49,35 +50,35 @@ def _is_attached(candidate: JsonObject, observed: Observed) -> bool:
     return by_us and owner is not None and owner.uid == observed.uid
 
 
-def _marked(child: JsonObject, observed: Observed) -> JsonObject:
+def _with_tracking(child: JsonObject, observed: Observed) -> JsonObject:
     metadata = unstructured.metadata(child)
     annotations = unstructured.child_object(metadata, "annotations")
     return {**child, "metadata": {**metadata, "annotations": {**annotations, DECORATOR_ANNOTATION: observed.controller.name}}}
 
 
-def _status(_parent: JsonObject, answer: Answer) -> JsonObject | None:
+def _next_status(_parent: JsonObject, answer: Answer) -> JsonObject | None:
     return answer.status
 
 
-def _changed(parent: JsonObject, answer: Answer) -> JsonObject | None:
+def _with_changes(parent: JsonObject, answer: Answer) -> JsonObject | None:
     metadata = unstructured.metadata(parent)
     changed = {
-        **_with_changes(metadata, "labels", answer.labels),
-        **_with_changes(metadata, "annotations", answer.annotations),
+        **_changed_map(metadata, "labels", answer.labels),
+        **_changed_map(metadata, "annotations", answer.annotations),
     }
     return {**parent, "metadata": {**metadata, **changed}} if changed else None
 
 
-def _with_changes(metadata: JsonObject, key: str, changes: MetadataChanges) -> JsonObject:
-    """The map at `key` with `changes`, under its key; empty where they change nothing."""
+def _changed_map(metadata: JsonObject, key: str, changes: MetadataChanges) -> JsonObject:
+    """`{key: map}` with `changes` made to the map at `key`. Empty if they change nothing."""
     before = unstructured.child_object(metadata, key)
-    after = {**before, **_wanted(changes)}
-    for gone in changes.keys() - _wanted(changes).keys():
+    after = {**before, **_set_by(changes)}
+    for gone in changes.keys() - _set_by(changes).keys():
         after.pop(gone, None)
     return {} if same(before, after) else {key: after}
 
 
-def _wanted(changes: MetadataChanges) -> Mapping[str, str]:
+def _set_by(changes: MetadataChanges) -> Mapping[str, str]:
     return {key: value for key, value in changes.items() if value is not None}
 
 
@@ -88,9 +89,9 @@ DECORATOR: Final = Variant(
     selector=_no_selector,
     claims=claims_of,
     history=_no_history,
-    marked=_marked,
-    status=_status,
-    changed=_changed,
+    with_tracking=_with_tracking,
+    next_status=_next_status,
+    with_changes=_with_changes,
 )
 
 SYNC: Final = partial(sync, variant=DECORATOR)

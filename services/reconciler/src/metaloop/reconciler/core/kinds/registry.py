@@ -1,4 +1,4 @@
-"""Which kinds of controllers are synced, and how: the only module that names them all."""
+"""Maps each kind of controller to its sync. This is the only module of the reconciler that lists the kinds."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -11,8 +11,8 @@ from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.core.steps import Steps
 
 Sync: TypeAlias = Callable[[Observed, datetime], Steps[None]]
-"""From what was observed of one parent, and the present time, to what is to be done, step by step."""
+"""Starts the sync of one parent, given what was observed of it and the present time."""
 Syncs: TypeAlias = Mapping[str, Sync]
-"""By the name of the controller's kind."""
+"""Syncs by the name of the controller's kind."""
 
 SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC}

@@ -1,1 +1,1 @@
-"""What is written to the parent itself: its finalizer, its status, its metadata, and that it is paused."""
+"""What is written to the parent itself: its finalizer, status and metadata, and the condition that it is paused."""

@@ -1,6 +1,7 @@
-"""Whether somebody paused a parent, and how its status says so: a condition among its others, the rest untouched.
+"""Whether a parent is paused, and the condition of its status that says so.
 
-Only a composite's status is ours to say anything in. The condition goes as any other does that the hook doesn't answer: with the next status.
+The condition is added to the others, and the rest of the status stays as it is. It goes as each condition goes that the
+hook does not answer: with the next status. Only the status of a composite's parent is ours to write.
 """
 
 from typing import Final
@@ -16,19 +17,19 @@ PAUSED_MESSAGE: Final = f"no hook is called and no child is written until the an
 
 
 def is_sync_paused(observed: Observed) -> bool:
-    """Whether nothing is to be done for a parent, since it is paused, or its controller with all its parents."""
+    """Whether the parent is paused, by itself or with all parents of its controller."""
     return is_paused(observed.parent) or is_paused(observed.controller.raw)
 
 
 def supports_conditions(observed: Observed) -> bool:
-    """Whether the parent has a status that may have conditions."""
+    """Whether the parent has a status, and this may have conditions."""
     if not observed.info.has_status:
         return False
     return isinstance(unstructured.child_object(observed.parent, "status").get("conditions", []), list)
 
 
 def with_paused_condition(parent: JsonObject, *, at: str) -> JsonObject | None:
-    """`parent` with a status that says that it is paused, since `at`; None where its status says so already."""
+    """`parent` with the condition that it has been paused since `at`. None if it has the condition already."""
     if has_paused_condition(parent):
         return None
     status = unstructured.child_object(parent, "status")
@@ -45,7 +46,7 @@ def with_paused_condition(parent: JsonObject, *, at: str) -> JsonObject | None:
 
 
 def has_paused_condition(parent: JsonObject) -> bool:
-    """Whether the status of a parent says that it is paused."""
+    """Whether the parent's status has the condition that it is paused."""
     conditions = unstructured.child_object(parent, "status").get("conditions")
     ours = [each for each in conditions if _is_ours(each)] if isinstance(conditions, list) else []
     return any(is_object(each) and each.get("status") == "True" for each in ours)

@@ -1,1 +1,1 @@
-"""Rolling updates: the revisions of a parent, which child follows which, and the next step."""
+"""Rolling updates: the revisions of a parent, which child follows which revision, and the next child to update."""

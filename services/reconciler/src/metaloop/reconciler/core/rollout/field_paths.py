@@ -1,4 +1,4 @@
-"""Patches of a parent: some of its fields, taken out of it and put back into what it is at another time."""
+"""Extracts some fields of a parent as a patch, and applies such a patch to a later state of the parent."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from metaloop.common.json import JsonObject, JsonValue, is_object, type_name
 from metaloop.common.objects import unstructured
 
 Path: TypeAlias = tuple[str, ...]
-"""Where a field is: the keys that lead to it."""
+"""The keys that lead to a field."""
 
 
 def paths(written: Iterable[str]) -> tuple[Path, ...]:
-    """Paths as controllers write them, with dots."""
+    """The paths that a controller writes with dots."""
     return tuple(tuple(path.split(".")) for path in written)
 
 
 def patch_in(parent: JsonObject, fields: Iterable[Path]) -> JsonObject:
-    """Those of the `fields` that `parent` has."""
+    """The patch that sets those of the `fields` that `parent` has."""
     return with_present({}, parent, fields)
 
 
 def with_present(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) -> JsonObject:
-    """`parent` with those of the `fields` that `patch` has; the others stay."""
+    """`parent` with those of the `fields` that `patch` has. The others stay."""
     for path in fields:
         found = _found(patch, path)
         if found is not None:
@@ -31,7 +31,7 @@ def with_present(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) 
 
 
 def with_patch(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) -> JsonObject:
-    """`parent` with the `fields` as `patch` has them: those that it doesn't have are taken away."""
+    """`parent` with the `fields` as `patch` has them. Those that it doesn't have are removed."""
     for path in fields:
         found = _found(patch, path)
         parent = _without(parent, path) if found is None else _with(parent, path, found.value)
@@ -39,7 +39,7 @@ def with_patch(parent: JsonObject, patch: JsonObject, fields: Iterable[Path]) ->
 
 
 def shared(some: Iterable[Path], others: Iterable[Path]) -> Iterator[Path]:
-    """The fields that are within both: of two paths one within the other, the inner one."""
+    """The fields that both cover. If one path leads into another, this is the inner one."""
     others = [*others]
     for path in some:
         for other in others:
@@ -50,7 +50,10 @@ def shared(some: Iterable[Path], others: Iterable[Path]) -> Iterator[Path]:
 
 
 def obstacle_on(obj: JsonObject, path: Path) -> str:
-    """What a path meets on its way that has no fields, as in `spec.names is a list`; empty where it meets nothing such. What is missing or null ends no way."""
+    """The value without fields that a path leads through, as in `spec.names is a list`. Empty if there is none.
+
+    A path may lead through a value that is missing or null.
+    """
     value: JsonValue = obj
     for depth, key in enumerate(path):
         if value is None:

@@ -1,39 +1,41 @@
-"""What keeps a child from being happy, so that a rollout waits for it."""
+"""Decides whether a child is ready, so that a rollout may continue."""
 
 from metaloop.common.api.rules import UPDATE_METHODS, ChildRule, StatusCheck
 from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 
 
-def why_not_ready(there: JsonObject | None, rule: ChildRule) -> str:
-    """What is not well with a child, as the end of a sentence that begins with its name; empty where all is well.
+def why_not_ready(child: JsonObject | None, rule: ChildRule) -> str:
+    """Why a child is not ready, as a predicate that follows its name. Empty if it is ready.
 
-    All is well with one that is there to stay, whose status is of its present generation (where it is updated in place, and tells), and that passes all
-    status checks of its rule. Whether it is as desired is another question.
+    A child is ready if it exists, is not being deleted, and passes all status checks of its rule. If it is updated in
+    place and states an observed generation, this must be the present one. Whether the child is as desired does not
+    matter here.
     """
-    if there is None:
+    if child is None:
         return "is missing"
-    if unstructured.is_deleting(there):
+    if unstructured.is_deleting(child):
         return "is being deleted"
-    failed = filter(None, (_failed(check, there) for check in rule.status_checks))
-    return _stale_status(there, rule) or next(failed, "")
+    failed = filter(None, (_failed(check, child) for check in rule.status_checks))
+    return _stale_status(child, rule) or next(failed, "")
 
 
-def _stale_status(there: JsonObject, rule: ChildRule) -> str:
-    seen, present = unstructured.integer(unstructured.child_object(there, "status"), "observedGeneration"), unstructured.generation(there)
-    if not UPDATE_METHODS[rule.method].waits_for_generation or not 0 < seen < present:
+def _stale_status(child: JsonObject, rule: ChildRule) -> str:
+    status = unstructured.child_object(child, "status")
+    observed, present = unstructured.integer(status, "observedGeneration"), unstructured.generation(child)
+    if not UPDATE_METHODS[rule.method].waits_for_generation or not 0 < observed < present:
         return ""
-    return f"has a status of generation {seen}, not yet of {present}"
+    return f"has a status of generation {observed}, not yet of {present}"
 
 
-def _failed(check: StatusCheck, there: JsonObject) -> str:
-    conditions = unstructured.child_object(there, "status").get("conditions")
+def _failed(check: StatusCheck, child: JsonObject) -> str:
+    conditions = unstructured.child_object(child, "status").get("conditions")
     entries = [entry for entry in conditions if is_object(entry)] if is_array(conditions) else []
     condition = next((entry for entry in entries if entry.get("type") == check.type), None)
     if condition is None:
         return f"has no condition {check.type} yet"
-    for field, wanted in (("status", check.status), ("reason", check.reason)):
+    for field, expected in (("status", check.status), ("reason", check.reason)):
         found = unstructured.text(condition, field)
-        if wanted is not None and found != wanted:
-            return f"has condition {check.type} with {field} {found or 'unknown'}, not {wanted}"
+        if expected is not None and found != expected:
+            return f"has condition {check.type} with {field} {found or 'unknown'}, not {expected}"
     return ""

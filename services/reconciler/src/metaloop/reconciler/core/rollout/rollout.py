@@ -1,19 +1,22 @@
-"""Rolling update: which revision owns which child now, the next to move, or what it waits for.
+"""Rolling update: which revision each child follows, and which child moves next or what the rollout waits for.
 
-Each rolling child that the latest answer desires follows a revision: what *that* revision's hook answer says is what the child is to be. A rollout moves children,
-one at a time, to the latest revision. Who follows whom is written to the ControllerRevisions before any child is touched, so a rollout goes on where it stood,
-whoever dies in between.
+Each rolling child that the latest answer desires follows a revision. The answer for *that* revision says what the child
+should be. A rollout moves the children to the latest revision, one at a time. Which child follows which revision is
+written to the ControllerRevisions before any child is touched. So a rollout continues where it was, whoever dies in
+between.
 
 Rules
-    1. What the latest answer no longer desires follows nobody, and goes. A child that is not there and follows nobody is new: it follows the latest at once.
-       So does one that is already as the latest desires it: there is nothing to roll.
-    2. A child that is there, follows nobody and differs is *held*: left exactly as it is until its turn. (Somebody deleted its revision, it was adopted, or its
-       kind was not updated by rolling before.)
-    3. Nothing moves while a child of the latest revision is in problem: missing, on its way out, not yet as desired, its status not yet of the present generation,
-       or a status check not passed.
-    4. Otherwise one child moves: the first in the order of the latest answer. One in problem goes before the others: there is least to lose with it, and a second
-       one would be in problem besides.
-    5. A former child that is missing before its turn comes back as its own revision desires it, for as long as rule 3 holds the rollout.
+    1. A child that the latest answer no longer desires follows no revision, and is deleted. A child that does not exist
+       and follows no revision is new, and follows the latest one at once. So does a child that is already as the latest
+       answer desires it: there is nothing to roll.
+    2. A child that exists, follows no revision and differs from the latest answer is *held*: it stays exactly as it is
+       until its turn. (Its revision was deleted, it was adopted, or its kind did not roll before.)
+    3. No child moves while one that follows the latest revision is not ready: it is missing, being deleted, not yet as
+       desired, its status is not of the present generation, or a status check fails.
+    4. Otherwise one child moves: the first one in the order of the latest answer. A child that is not ready goes before
+       the others. This risks least, since no second child becomes unready.
+    5. An outdated child that is missing is created again as its own revision desires it, for as long as rule 3 holds
+       the rollout back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,10 +35,10 @@ from metaloop.reconciler.core.rollout.readiness import why_not_ready
 from metaloop.reconciler.core.rollout.revisions import Revision, RevisionHistory, new_revision
 
 Identity: TypeAlias = tuple[ResourceId, str, str]
-"""A child: its resource, namespace and name."""
+"""The resource, namespace and name of a child."""
 
 CONDITION: Final = "Updated"
-"""The type of the condition that tells how a rollout stands."""
+"""The type of the condition that shows the progress of a rollout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,43 +51,46 @@ class DesiredByRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The next step of a rollout, or that there is none."""
+    """The next step of a rollout, if there is one."""
 
     desired: tuple[DesiredChild, ...]
-    """All desired children, each as the revision that it follows says."""
+    """All desired children, each as its revision desires it."""
     revisions: tuple[RevisionAction, ...]
-    """What to write to the revisions, in order, before any child is touched: what a child leaves comes after where it goes."""
+    """The writes to revisions, in order. A child is added to its new revision before it is removed from the old one."""
     condition: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutRules:
-    """By which rules a parent's children roll."""
+    """The rules by which a parent's children roll."""
 
     strategy: ApplyStrategy
     history: RevisionHistory
-    unused: Sequence[JsonObject] = ()
-    """Stored revisions that no child follows: they are removed by the way."""
+    unused: Sequence[JsonObject]
+    """Stored revisions that no child follows. They are deleted."""
 
 
 def rollout_of(observed: Observed, children: Sequence[ChildGroup], answered: Sequence[DesiredByRevision], rules: RolloutRules) -> Rollout:
-    """The next step towards the latest revision, which stands first in `answered`."""
+    """The next step towards the latest revision, which is the first in `answered`."""
     latest = answered[0].revision
-    world = _World.of(observed, children, strategy=rules.strategy)
-    former = [_Former(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in answered[1:]]
-    rolling = [world.placed(child, latest, former) for child in answered[0].children if child.rolls]
-    next_one, condition = world.next_step(rolling, latest)
-    after = [replace(child, follows=latest, desired=child.latest) if child is next_one else child for child in rolling]
-    by_child = {_identity(child.latest): child.desired for child in after}
+    existing = _ExistingChildren.of(observed, children, strategy=rules.strategy)
+    older = [_OlderRevision(revision=each.revision, desired={_identity(child): child for child in each.children}) for each in answered[1:]]
+    rolling = [existing.assigned(child, latest, older) for child in answered[0].children if child.rolls]
+    next_child, condition = existing.next_step(rolling, latest)
+    after = [replace(child, follows=latest, desired=child.latest) if child is next_child else child for child in rolling]
+    desired = {_identity(child.latest): child.desired for child in after}
     return Rollout(
-        desired=tuple([by_child.get(_identity(child), child) for child in answered[0].children]),
+        desired=tuple([desired.get(_identity(child), child) for child in answered[0].children]),
         revisions=tuple(_writes(observed, [each.revision for each in answered], after, rules)),
         condition=condition,
     )
 
 
 def combined_answer(answers: Sequence[Answer]) -> Answer:
-    """What all live revisions' answers say together: the latest's status and children, the earliest resync, finalized only if all are."""
+    """The answers for all live revisions as one.
+
+    It has the status and the children of the latest, and the earliest resync. It is finalized only if all are.
+    """
     if len(answers) == 1:
         return answers[0]
     resyncs = [answer.resync_after_seconds for answer in answers if answer.resync_after_seconds is not None]
@@ -97,7 +103,10 @@ def combined_answer(answers: Sequence[Answer]) -> Answer:
 
 
 def with_condition(answer: Answer, condition: JsonObject) -> Answer:
-    """`answer` with the condition in its status, in the place of one that the hook may have given; conditions that are no list are the hook's own affair."""
+    """`answer` with the condition in its status, in place of one of this type from the hook.
+
+    If the hook's `conditions` are not a list, the status stays as it is.
+    """
     status = answer.status or {}
     conditions = status.get("conditions")
     if conditions is not None and not is_array(conditions):
@@ -106,7 +115,7 @@ def with_condition(answer: Answer, condition: JsonObject) -> Answer:
     return replace(answer, status={**status, "conditions": [*others, condition]})
 
 
-# -- where each child stands ---------------------------------------------------------------------------------------------------------
+# -- the revision of each child ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,67 +124,68 @@ class _Child:
 
     key: ClaimedChild
     follows: Revision | None
-    """None for one that is held."""
+    """None if the child is held."""
     desired: DesiredChild
-    """What it is to be by the revision that it follows."""
+    """The child as the revision that it follows desires it."""
     latest: DesiredChild
+    """The child as the latest revision desires it."""
 
     def __str__(self) -> str:
         return f"{self.key.kind} {self.key.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Former:
-    """An older revision, and what it desires."""
+class _OlderRevision:
+    """An older revision, and the children that the hook desires for it."""
 
     revision: Revision
     desired: Mapping[Identity, DesiredChild]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _World:
-    """What is there, and by which measure it is compared with what is desired."""
+class _ExistingChildren:
+    """The children that exist, and the rules by which they are compared with the desired ones."""
 
     is_parent_namespaced: bool
     rules: Mapping[ResourceId, ChildRule]
-    there: Mapping[Identity, JsonObject]
+    children: Mapping[Identity, JsonObject]
     strategy: ApplyStrategy
 
     @classmethod
-    def of(cls, observed: Observed, children: Sequence[ChildGroup], *, strategy: ApplyStrategy) -> "_World":
-        there = {(group.info.id, unstructured.namespace(obj), unstructured.name(obj)): obj for group in children for obj in group.objects}
+    def of(cls, observed: Observed, groups: Sequence[ChildGroup], *, strategy: ApplyStrategy) -> "_ExistingChildren":
+        children = {(group.info.id, unstructured.namespace(obj), unstructured.name(obj)): obj for group in groups for obj in group.objects}
         rules = {rule.resource: rule for rule in observed.controller.children}
-        return cls(is_parent_namespaced=bool(observed.namespace), rules=rules, there=there, strategy=strategy)
+        return cls(is_parent_namespaced=bool(observed.namespace), rules=rules, children=children, strategy=strategy)
 
-    def placed(self, wanted: DesiredChild, latest: Revision, former: Sequence[_Former]) -> _Child:
-        """Which revision a child follows that the latest answer wants to be so."""
-        key, identity = self._key(wanted), _identity(wanted)
-        there = self.there.get(identity)
-        if key in latest.claims or (there is not None and not self.strategy.applied(there, wanted).is_changed):
-            return _Child(key=key, follows=latest, desired=wanted, latest=wanted)
-        for each in former:
+    def assigned(self, desired: DesiredChild, latest: Revision, older: Sequence[_OlderRevision]) -> _Child:
+        """A child that the latest answer desires, with the revision that it follows."""
+        key, identity = self._key(desired), _identity(desired)
+        existing = self.children.get(identity)
+        if key in latest.claims or (existing is not None and not self.strategy.applied(existing, desired).is_changed):
+            return _Child(key=key, follows=latest, desired=desired, latest=desired)
+        for each in older:
             if key in each.revision.claims and identity in each.desired:
-                return _Child(key=key, follows=each.revision, desired=each.desired[identity], latest=wanted)
-        if there is None:
-            return _Child(key=key, follows=latest, desired=wanted, latest=wanted)
-        return _Child(key=key, follows=None, desired=replace(wanted, method="OnDelete"), latest=wanted)
+                return _Child(key=key, follows=each.revision, desired=each.desired[identity], latest=desired)
+        if existing is None:
+            return _Child(key=key, follows=latest, desired=desired, latest=desired)
+        return _Child(key=key, follows=None, desired=replace(desired, method="OnDelete"), latest=desired)
 
     def next_step(self, rolling: Sequence[_Child], latest: Revision) -> tuple[_Child | None, JsonObject]:
-        """The child to move now, if one may be moved; and the condition that tells so."""
-        former = [child for child in rolling if child.follows is not latest]
-        if not former:
+        """The child to move now, if one may move, and the condition that says so."""
+        outdated = [child for child in rolling if child.follows is not latest]
+        if not outdated:
             return None, _condition("True", "OnLatestRevision", f"on latest ControllerRevision {latest.name}")
-        moved = (child for child in rolling if child.follows is latest)
-        problem = next(filter(None, map(self._problem, moved)), "")
+        updated = (child for child in rolling if child.follows is latest)
+        problem = next(filter(None, map(self._problem, updated)), "")
         if problem:
             return None, _condition("False", "RolloutWaiting", problem)
-        mover = next(filter(self._problem, former), former[0])
-        return mover, _condition("False", "RolloutProgressing", f"updating {mover}")
+        next_child = next(filter(self._problem, outdated), outdated[0])
+        return next_child, _condition("False", "RolloutProgressing", f"updating {next_child}")
 
     def _problem(self, child: _Child) -> str:
-        there = self.there.get(_identity(child.latest))
-        differs = there is not None and child.follows is not None and self.strategy.applied(there, child.desired).is_changed
-        problem = why_not_ready(there, self.rules[child.latest.info.id]) or ("is not yet as desired" if differs else "")
+        existing = self.children.get(_identity(child.latest))
+        differs = existing is not None and child.follows is not None and self.strategy.applied(existing, child.desired).is_changed
+        problem = why_not_ready(existing, self.rules[child.latest.info.id]) or ("is not yet as desired" if differs else "")
         return f"{child} {problem}" if problem else ""
 
     def _key(self, child: DesiredChild) -> ClaimedChild:
@@ -187,7 +197,7 @@ def _identity(child: DesiredChild) -> Identity:
     return child.info.id, child.namespace, child.name
 
 
-# -- what is written of it -----------------------------------------------------------------------------------------------------------
+# -- writes to revisions -----------------------------------------------------------------------------------------------
 
 
 def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], rules: RolloutRules) -> Iterator[RevisionAction]:
@@ -200,8 +210,8 @@ def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Chi
         write = _write(observed, revision, followers[revision.name], history=rules.history)
         if write is not None:
             yield write
-    left = [each.stored for each in older if not followers[each.name] and each.stored is not None]
-    for stored in (*left, *rules.unused):
+    abandoned = [each.stored for each in older if not followers[each.name] and each.stored is not None]
+    for stored in (*abandoned, *rules.unused):
         if not unstructured.is_deleting(stored):
             yield DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
 

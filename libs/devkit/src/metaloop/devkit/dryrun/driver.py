@@ -1,4 +1,4 @@
-"""A second driver of syncs: it asks the hooks, and writes down what would be written. There is nothing in its hands that could write."""
+"""The driver of dry runs: it calls the hooks and records what the sync would write. It has no means to write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, assert_never
 
-from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
@@ -18,6 +17,7 @@ from metaloop.common.report import SyncReport
 from metaloop.devkit.dryrun.world import World
 from metaloop.reconciler.core.apply.last_applied import applied_to
 from metaloop.reconciler.core.apply.schema import guessed_schema
+from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
 from metaloop.reconciler.core.effects import VERBS, Done, Effects
 from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.core.model import Action, ApplyChild, ClaimAction, DeleteChild, RecreateChild, RevisionAction
@@ -40,22 +40,21 @@ from metaloop.reconciler.core.steps import (
 )
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.drive import drive
-from metaloop.reconciler.errors import Failure
 from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.ports import Hooks
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
-from metaloop.reconciler.sync import SyncRun, reported, sync_of
+from metaloop.reconciler.sync import SyncRun, finish, sync_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite:
-    """One write that a sync would do, in its order, and why."""
+    """One write that a sync would do, and its reason."""
 
     verb: str
     info: ResourceInfo
     name: str
-    """As people name the object: `ConfigMap default/a`."""
+    """The object in messages: `ConfigMap default/a`."""
     reason: str
     before: JsonObject | None
     after: JsonObject | None
@@ -63,27 +62,28 @@ class PlannedWrite:
 
 
 @dataclass(slots=True, kw_only=True)
-class Rehearsal:
-    """What a sync would do and say."""
+class DryRun:
+    """What a sync would write, in order, which events it would record, and its report."""
 
     writes: list[PlannedWrite] = field(default_factory=list[PlannedWrite])
     events: list[str] = field(default_factory=list[str])
     report: SyncReport | None = None
 
 
-async def rehearse(granted: Granted, *, kube: KubeClient, world: World, hooks: Hooks, apply_strategy: str) -> Rehearsal:
-    """What syncing the parent that was granted would do now. Its hooks are really asked."""
-    rehearsal, turn, failure = Rehearsal(), SyncRun(granted=granted, key=key_of(granted.observation)), None
+async def dry_run(granted: Granted, *, kube: KubeClient, world: World, hooks: Hooks, apply_strategy: str) -> DryRun:
+    """What a sync of the granted parent would do now. Its hooks are really called."""
+    result, run, failure = DryRun(), SyncRun(granted=granted, key=key_of(granted.observation)), None
     async with _schemas_of(kube) as schemas:
         strategies = Strategies(schemas=schemas, default=apply_strategy)
-        driver = RecordingDriver(rehearsal=rehearsal, turn=turn, world=world, hooks=hooks, strategies=strategies)
+        guards = DeletionGuards(limits=DEFAULT_LIMITS)
+        driver = RecordingDriver(result=result, run=run, world=world, hooks=hooks, strategies=strategies, guards=guards)
         try:
             observed = Observer().observed(granted.observation)
-            await drive(sync_of(turn.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
+            await drive(sync_of(run.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
         except MetaloopError as error:
             failure = error
-    rehearsal.report = reported(turn, failure, seconds=0.0, recorder=_NotedEvents(rehearsal))
-    return rehearsal
+    result.report = finish(run, failure, seconds=0.0, recorder=_EventRecorder(result))
+    return result
 
 
 @asynccontextmanager
@@ -98,29 +98,28 @@ async def _schemas_of(kube: KubeClient) -> AsyncIterator[Schemas]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingDriver:
-    """Carries out the steps of one sync that change nothing, and notes the others."""
+    """Carries out those steps of one sync that write nothing, and records the others."""
 
-    rehearsal: Rehearsal
-    turn: SyncRun
+    result: DryRun
+    run: SyncRun
     world: World
     hooks: Hooks
     strategies: Strategies
-    guards: DeletionGuards = field(default_factory=DeletionGuards)
+    guards: DeletionGuards
 
     async def carry_out(self, step: Step) -> object:
-        """The result of one step, as if it had been carried out. Raises what its class says."""
+        """The result of one step, as if it had been carried out. Raises the errors that its class names."""
         match step:
             case CallHook(observed, hook, bodies):
-                return await self.hooks.call(observed, hook, bodies, slot=_OwnSlot())
+                return await self.hooks.call(observed, hook, bodies, slot=_OnlySlot())
             case ChooseApplyStrategy(observed):
                 return await self.strategies.of(observed)
             case SubscribeRelated(fingerprint, queries):
-                request = RelatedRequest(key=self.turn.key, lease=self.turn.granted.lease, fingerprint=fingerprint, queries=tuple(queries))
-                return await self.world.related(self.turn.granted.shard, request)
+                return await self.world.related(self.run.granted.shard, self.run.related_request(fingerprint, queries))
             case _:
-                return self._noted(step)
+                return self._recorded(step)
 
-    def _noted(self, step: EditParent | ClaimChildren | WriteChildren | WriteRevisions | LocalStep) -> object:
+    def _recorded(self, step: EditParent | ClaimChildren | WriteChildren | WriteRevisions | LocalStep) -> object:
         match step:
             case EditParent():
                 return self._edited(step)
@@ -131,13 +130,13 @@ class RecordingDriver:
             case WriteRevisions():
                 self._revisions_written(step)
             case RecordEvent(regarding, event_type, reason, message):
-                _NotedEvents(self.rehearsal).record(regarding, event_type, reason, message)
+                _EventRecorder(self.result).record(regarding, event_type, reason, message)
             case Resync(seconds):
-                self.turn.journal.resync_within(seconds)
+                self.run.journal.resync_within(seconds)
             case ReportUnknownKeys(keys):
-                self.turn.journal.unknown_keys = keys
+                self.run.journal.unknown_keys = keys
             case Recall() | Learn() | Forget():
-                return False  # who syncs once learns nothing
+                return False  # a single sync knows no facts
             case _:
                 assert_never(step)
         return None
@@ -145,57 +144,56 @@ class RecordingDriver:
     def _edited(self, step: EditParent) -> JsonObject | None:
         """The parent as it would be."""
         observed, subresource = step.observed, step.edit.subresource
-        wanted = step.edit.make(observed.parent)
-        if wanted is None:
+        edited = step.edit.mutate(observed.parent)
+        if edited is None:
             return observed.parent
-        note = PlannedWrite(
+        write = PlannedWrite(
             verb="update",
             info=observed.info,
             name=unstructured.describe(observed.parent),
             reason="the status differs" if subresource else "the metadata differ",
             before=observed.parent,
-            after=wanted,
+            after=edited,
             subresource=subresource,
         )
-        self.rehearsal.writes.append(note)
-        return wanted
+        self.result.writes.append(write)
+        return edited
 
     def _claimed(self, actions: Sequence[ClaimAction]) -> Effects:
-        """Says that all was done."""
-        self._note(actions)
+        """The effects, as if all claims had succeeded."""
+        self._record(actions)
         return Effects(done=tuple([Done(action=action, written=action.obj) for action in actions]))
 
     def _children_written(self, step: WriteChildren) -> Effects:
-        guarded = self.guards.passed(step.plan, step.children, step.observed)
-        self._note([*guarded.plan])
-        held = guarded.held
-        return Effects(failures=(Failure(what="delete children", error=held),) if held is not None else ())
+        guarded = self.guards.check(step.plan, step.children, step.observed)
+        self._record([*guarded.plan])
+        return Effects(failures=guarded.failures)
 
     def _revisions_written(self, step: WriteRevisions) -> None:
         stored = {unstructured.uid(revision): revision for revision in step.observed.revisions}
         for action in step.actions:
             before, after = stored.get(unstructured.uid(action.obj)), None if isinstance(action, DeleteChild) else action.obj
-            self.rehearsal.writes.append(_write(VERBS[type(action)], action, before=before, after=after))
+            self.result.writes.append(_write(VERBS[type(action)], action, before=before, after=after))
 
-    def _note(self, actions: Sequence[Action]) -> None:
-        seen = {unstructured.uid(obj): obj for group in self.turn.granted.observation.children for obj in group.objects}
-        self.rehearsal.writes += [_planned(action, seen) for action in actions]
+    def _record(self, actions: Sequence[Action]) -> None:
+        observed = {unstructured.uid(obj): obj for group in self.run.granted.observation.children for obj in group.objects}
+        self.result.writes += [_planned(action, observed) for action in actions]
 
 
-def _planned(action: Action, seen: Mapping[str, JsonObject]) -> PlannedWrite:
+def _planned(action: Action, by_uid: Mapping[str, JsonObject]) -> PlannedWrite:
     if isinstance(action, DeleteChild):
         return _deletion(action)
-    observed = seen.get(unstructured.uid(action.obj))
+    observed = by_uid.get(unstructured.uid(action.obj))
     if isinstance(action, (ApplyChild, RecreateChild)):
         observed = action.observed
     if observed is None:
         return _write("create", action, before=None, after=action.obj)
     is_partial = isinstance(action, ApplyChild) or (isinstance(action, RecreateChild) and action.is_applied)
-    return _write(VERBS[type(action)], action, before=_as_far_as(action.obj, observed) if is_partial else observed, after=action.obj)
+    return _write(VERBS[type(action)], action, before=_desired_part(observed, action.obj) if is_partial else observed, after=action.obj)
 
 
 def _deletion(action: DeleteChild) -> PlannedWrite:
-    """What goes for good; or, where it makes room for a successor, what that will have otherwise."""
+    """A deletion; or a recreation, which shows what the successor will have instead."""
     if action.successor is None:
         return _write("delete", action, before=action.obj, after=None)
     return _write(
@@ -209,31 +207,31 @@ def _write(verb: str, action: Action | RevisionAction, *, before: JsonObject | N
 
 
 @dataclass(frozen=True, slots=True)
-class _NotedEvents:
-    """Notes which events would be recorded."""
+class _EventRecorder:
+    """Records the events in the result."""
 
-    rehearsal: Rehearsal
+    result: DryRun
 
     def record(self, regarding: JsonObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
-        """Keeps it."""
-        self.rehearsal.events.append(f"{event_type} {reason} on {unstructured.describe(regarding)}: {message}")
+        """Record an event."""
+        self.result.events.append(f"{event_type} {reason} on {unstructured.describe(regarding)}: {message}")
 
 
-class _OwnSlot:
-    """There is nobody else who would want it."""
+class _OnlySlot:
+    """The slot of the only sync."""
 
     def waiting(self) -> AbstractAsyncContextManager[None]:
-        """Nothing to lend."""
+        """Lends nothing: no other sync waits for the slot."""
         return nullcontext()
 
 
-def _as_far_as(desired: JsonObject, observed: JsonObject) -> JsonObject:
-    """What was observed of the fields that are desired: the rest is not this apply's to change."""
-    kept: JsonObject = {}
+def _desired_part(observed: JsonObject, desired: JsonObject) -> JsonObject:
+    """The observed values of the desired fields. A server-side apply changes no others."""
+    part: JsonObject = {}
     for key, value in desired.items():
-        there = observed.get(key)
-        if isinstance(value, dict) and isinstance(there, dict):
-            kept[key] = _as_far_as(value, there)
+        present = observed.get(key)
+        if isinstance(value, dict) and isinstance(present, dict):
+            part[key] = _desired_part(present, value)
         elif key in observed:
-            kept[key] = there
-    return kept
+            part[key] = present
+    return part
