@@ -1,4 +1,4 @@
-"""What is read out of an API server's audit log: whose requests, of which sort, and from when on."""
+"""What is read from the audit log of an API server."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def entry(verb: str = "create", *, agent: str = OURS, resource: str = "configmap
 
 
 def written(path: Path, *entries: JsonObject) -> AuditLog:
-    """A log that holds these entries as well as those it had."""
+    """The log after these entries were appended."""
     with path.open("ab") as log:
         log.writelines(dumps(each) + b"\n" for each in entries)
     return AuditLog(path)
@@ -33,7 +33,7 @@ def request(verb: str, *, agent: str = OURS) -> Request:
     return Request(verb=verb, resource="things", namespace="", name="", user_agent=agent, code=200, at="")
 
 
-def test_request_has_what_the_server_wrote_down(tmp_path: Path) -> None:
+def test_request_has_the_fields_of_its_entry(tmp_path: Path) -> None:
     [found] = written(tmp_path / "audit.log", entry("update", resource="things", subresource="status", name="p")).ours_since(0)
 
     assert (found.verb, found.resource, found.namespace, found.name, found.code) == ("update", "things/status", "default", "p", 201)
@@ -50,7 +50,7 @@ def test_request_has_what_the_server_wrote_down(tmp_path: Path) -> None:
         ("metaloop-devkit", False),
     ],
 )
-def test_requests_of_kubernetes_people_and_tests_are_not_ours(agent: str, *, is_ours: bool) -> None:
+def test_only_requests_of_the_services_are_ours(agent: str, *, is_ours: bool) -> None:
     assert request("get", agent=agent).is_ours is is_ours
 
 
@@ -71,13 +71,13 @@ def test_watch_is_neither_read_nor_write(verb: str, *, is_read: bool, is_write: 
     assert (request(verb).is_read, request(verb).is_write) == (is_read, is_write)
 
 
-def test_events_are_left_out(tmp_path: Path) -> None:
+def test_requests_that_write_events_are_left_out(tmp_path: Path) -> None:
     log = written(tmp_path / "audit.log", entry(resource="events"), entry(resource="configmaps"))
 
     assert [each.resource for each in log.ours_since(0)] == ["configmaps"]
 
 
-def test_log_is_read_from_its_mark_on(tmp_path: Path) -> None:
+def test_log_is_read_from_a_mark(tmp_path: Path) -> None:
     log = written(tmp_path / "audit.log", entry(name="before"))
     mark = log.mark()
     written(tmp_path / "audit.log", entry(name="after"))
@@ -85,7 +85,7 @@ def test_log_is_read_from_its_mark_on(tmp_path: Path) -> None:
     assert [each.name for each in log.ours_since(mark)] == ["after"]
 
 
-def test_mark_of_a_log_that_is_not_there_yet_is_its_beginning(tmp_path: Path) -> None:
+def test_mark_of_a_missing_log_is_its_beginning(tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "audit.log")
     mark = log.mark()
     written(tmp_path / "audit.log", entry(name="first"))
@@ -93,7 +93,7 @@ def test_mark_of_a_log_that_is_not_there_yet_is_its_beginning(tmp_path: Path) ->
     assert [each.name for each in log.ours_since(mark)] == ["first"]
 
 
-def test_line_that_is_still_being_written_is_left_for_later(tmp_path: Path) -> None:
+def test_incomplete_last_line_is_not_read(tmp_path: Path) -> None:
     log = written(tmp_path / "audit.log", entry(name="whole"))
     with (tmp_path / "audit.log").open("ab") as file:
         file.write(dumps(entry(name="half"))[:20])

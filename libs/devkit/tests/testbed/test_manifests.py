@@ -1,4 +1,4 @@
-"""The objects that stories create."""
+"""The manifests that tests create."""
 
 import pytest
 
@@ -13,7 +13,7 @@ THINGS = parent_resource("things")
 
 
 @pytest.mark.parametrize(("namespaced", "scope"), [(True, "Namespaced"), (False, "Cluster")])
-def test_crd_serves_the_resource_that_it_is_made_of(*, namespaced: bool, scope: str) -> None:
+def test_crd_has_the_names_and_scope_of_its_resource(*, namespaced: bool, scope: str) -> None:
     resource = parent_resource("things", namespaced=namespaced)
 
     manifest = crd(resource)
@@ -25,7 +25,7 @@ def test_crd_serves_the_resource_that_it_is_made_of(*, namespaced: bool, scope: 
 
 
 @pytest.mark.parametrize("has_status", [True, False])
-def test_crd_has_a_status_where_its_resource_has(*, has_status: bool) -> None:
+def test_crd_has_a_status_subresource_if_its_resource_has(*, has_status: bool) -> None:
     versions = unstructured.child_object(crd(parent_resource("things", has_status=has_status)), "spec")["versions"]
 
     assert isinstance(versions, list)
@@ -33,7 +33,7 @@ def test_crd_has_a_status_where_its_resource_has(*, has_status: bool) -> None:
     assert ("subresources" in version) is has_status  # type: ignore[operator]
 
 
-def test_composite_is_a_controller_that_can_be_served() -> None:
+def test_composite_is_a_valid_controller() -> None:
     controller = parse_composite(composite("c", parent=THINGS, hook_url="http://hook/sync", children=[child_rule()]))
 
     assert (controller.name, [str(rule.resource) for rule in controller.children]) == ("c", ["v1/configmaps"])
@@ -52,18 +52,18 @@ def test_rule_without_a_method_has_no_update_strategy() -> None:
     assert child_rule(method="Recreate")["updateStrategy"] == {"method": "Recreate"}
 
 
-def test_parent_selects_children_that_bear_its_name() -> None:
+def test_parent_selects_children_with_its_name_as_label() -> None:
     made = parent(THINGS, "p", namespace="default", spec={"count": 3}, labels={"story": "s"})
 
     assert made["spec"] == {"selector": {"matchLabels": {"parent": "p"}}, "count": 3}
     assert (unstructured.namespace(made), unstructured.labels(made)) == ("default", {"story": "s"})
 
 
-def test_config_map_says_nothing_that_it_was_not_told() -> None:
+def test_config_map_has_only_the_given_fields() -> None:
     assert config_map("a") == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {}}
 
 
-def test_objects_of_kubernetes_own_kinds_have_what_each_kind_asks_for() -> None:
+def test_built_in_objects_have_the_required_fields() -> None:
     assert unstructured.child_object(pod("p"), "spec")["containers"]
     assert unstructured.child_object(service("s"), "spec")["ports"] == [{"port": 80}]
     spec = unstructured.child_object(stateful_set("db", replicas=2), "spec")
@@ -73,24 +73,24 @@ def test_objects_of_kubernetes_own_kinds_have_what_each_kind_asks_for() -> None:
 PATCHES: dict[str, tuple[JsonObject, JsonObject, JsonObject]] = {
     # what it shows: (the object, the patch, the result)
     "a value is replaced": ({"a": 1}, {"a": 2}, {"a": 2}),
-    "others stay": ({"a": 1, "b": 1}, {"a": 2}, {"a": 2, "b": 1}),
-    "null takes away": ({"a": 1, "b": 1}, {"a": None}, {"b": 1}),
-    "null of what is not there changes nothing": ({"b": 1}, {"a": None}, {"b": 1}),
+    "other values stay": ({"a": 1, "b": 1}, {"a": 2}, {"a": 2, "b": 1}),
+    "null removes a value": ({"a": 1, "b": 1}, {"a": None}, {"b": 1}),
+    "null for a missing value changes nothing": ({"b": 1}, {"a": None}, {"b": 1}),
     "objects are merged": ({"a": {"x": 1, "y": 1}}, {"a": {"x": 2}}, {"a": {"x": 2, "y": 1}}),
     "an object replaces a plain value": ({"a": 1}, {"a": {"x": 2}}, {"a": {"x": 2}}),
-    "lists are replaced whole": ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+    "lists are replaced as a whole": ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
 }
 
 
 @pytest.mark.parametrize("case", PATCHES.values(), ids=PATCHES.keys())
-def test_merge_patch_is_that_of_the_api_server(case: tuple[JsonObject, JsonObject, JsonObject]) -> None:
+def test_merge_patch_gives_the_same_result_as_the_api_server(case: tuple[JsonObject, JsonObject, JsonObject]) -> None:
     obj, patch, result = case
 
     assert patched(obj, patch) == result
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_drift_and_other_content_of_every_kind_differ_from_its_own(kind: Kind) -> None:
+def test_drift_and_other_content_differ_from_the_content(kind: Kind) -> None:
     own = manifest(kind, "x", namespace="default")
 
     assert patched(own, kind.drift) != own

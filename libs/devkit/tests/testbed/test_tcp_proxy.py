@@ -1,4 +1,4 @@
-"""The proxy before a TCP server: what passes on good days, and what does not on each kind of bad day."""
+"""The proxy in front of a TCP server: what passes it without faults, and with each kind of fault."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,28 +8,28 @@ import pytest_asyncio
 
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
 
-LATE_SECONDS = 0.2
+DELAY_SECONDS = 0.2
 
 
-class Caller:
+class Client:
     """One connection to an echo server, through the proxy."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
-    def says(self, word: bytes) -> None:
+    def send(self, line: bytes) -> None:
         """Send a line."""
-        self._writer.write(word + b"\n")
+        self._writer.write(line + b"\n")
 
-    async def hears(self) -> bytes:
-        """The next line, or nothing once the connection ended."""
+    async def receive(self) -> bytes:
+        """The next line; empty after the end of the connection."""
         with suppress(ConnectionError):
             return (await self._reader.readline()).rstrip()
         return b""
 
-    async def hears_nothing_for(self, seconds: float) -> bool:
-        """Whether nothing comes for so long."""
+    async def receives_nothing_for(self, seconds: float) -> bool:
+        """Whether nothing is received for this time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._reader.readline()
@@ -40,7 +40,7 @@ class Caller:
 
 @asynccontextmanager
 async def echo_server() -> AsyncIterator[str]:
-    """The URL of a server that says everything once more."""
+    """The URL of a server that sends every line back."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -65,82 +65,82 @@ async def proxy() -> AsyncIterator[TcpProxy]:
 
 
 @asynccontextmanager
-async def calling(proxy: TcpProxy) -> AsyncIterator[Caller]:
+async def calling(proxy: TcpProxy) -> AsyncIterator[Client]:
     """A connection, for as long as the block lasts."""
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     try:
-        yield Caller(reader, writer)
+        yield Client(reader, writer)
     finally:
         writer.close()
 
 
-async def test_everything_passes_on_a_good_day(proxy: TcpProxy) -> None:
-    async with calling(proxy) as caller:
-        caller.says(b"one")
-        caller.says(b"two")
+async def test_all_data_pass_in_order_without_a_fault(proxy: TcpProxy) -> None:
+    async with calling(proxy) as client:
+        client.send(b"one")
+        client.send(b"two")
 
-        assert [await caller.hears(), await caller.hears()] == [b"one", b"two"]
+        assert [await client.receive(), await client.receive()] == [b"one", b"two"]
 
 
-async def test_server_is_reached_by_the_same_url_with_the_proxys_port(proxy: TcpProxy) -> None:
+async def test_url_through_the_proxy_differs_in_host_and_port_alone(proxy: TcpProxy) -> None:
     assert proxy.instead_of("nats://user:secret@broker:4222/x") == f"nats://user:secret@127.0.0.1:{proxy.port}/x"
 
 
-async def test_partition_holds_back_both_ways_until_it_heals(proxy: TcpProxy) -> None:
-    async with calling(proxy) as caller:
-        caller.says(b"before")
-        await caller.hears()
+async def test_data_are_held_back_during_a_partition(proxy: TcpProxy) -> None:
+    async with calling(proxy) as client:
+        client.send(b"before")
+        await client.receive()
         proxy.partition()
 
-        caller.says(b"held back")
-        was_silent = await caller.hears_nothing_for(LATE_SECONDS)
+        client.send(b"held back")
+        was_stalled = await client.receives_nothing_for(DELAY_SECONDS)
         proxy.heal()
 
-        assert was_silent
-        assert await caller.hears() == b"held back"
+        assert was_stalled
+        assert await client.receive() == b"held back"
 
 
-async def test_connection_that_is_opened_in_a_partition_works_after_it(proxy: TcpProxy) -> None:
+async def test_connection_opened_during_a_partition_works_after_it(proxy: TcpProxy) -> None:
     proxy.partition()
-    async with calling(proxy) as caller:
-        caller.says(b"early")
-        was_silent = await caller.hears_nothing_for(LATE_SECONDS)
+    async with calling(proxy) as client:
+        client.send(b"early")
+        was_stalled = await client.receives_nothing_for(DELAY_SECONDS)
         proxy.heal()
 
-        assert was_silent
-        assert await caller.hears() == b"early"
+        assert was_stalled
+        assert await client.receive() == b"early"
 
 
-async def test_delay_makes_each_piece_late_in_either_direction_and_keeps_their_order(proxy: TcpProxy) -> None:
-    proxy.delay_seconds = LATE_SECONDS
+async def test_delay_applies_to_both_directions_and_keeps_the_order(proxy: TcpProxy) -> None:
+    proxy.delay_seconds = DELAY_SECONDS
     loop = asyncio.get_running_loop()
-    async with calling(proxy) as caller:
+    async with calling(proxy) as client:
         began = loop.time()
-        caller.says(b"one")
-        caller.says(b"two")
+        client.send(b"one")
+        client.send(b"two")
 
-        heard = [await caller.hears(), await caller.hears()]
+        received = [await client.receive(), await client.receive()]
 
-    assert heard == [b"one", b"two"]
-    assert loop.time() - began >= 2 * LATE_SECONDS
+    assert received == [b"one", b"two"]
+    assert loop.time() - began >= 2 * DELAY_SECONDS
 
 
-async def test_cut_ends_every_connection_and_lets_new_ones_be_made(proxy: TcpProxy) -> None:
+async def test_cut_breaks_all_connections_and_new_ones_work(proxy: TcpProxy) -> None:
     async with calling(proxy) as first, calling(proxy) as second:
-        for caller in (first, second):
-            caller.says(b"hello")
-            await caller.hears()
+        for client in (first, second):
+            client.send(b"hello")
+            await client.receive()
 
         proxy.cut()
 
-        assert [await first.hears(), await second.hears()] == [b"", b""]
+        assert [await first.receive(), await second.receive()] == [b"", b""]
     async with calling(proxy) as later:
-        later.says(b"again")
-        assert await later.hears() == b"again"
+        later.send(b"again")
+        assert await later.receive() == b"again"
 
 
-async def test_end_of_the_server_ends_the_connection() -> None:
-    async with echo_server() as url, TcpProxy.before(url) as proxy, calling(proxy) as caller:
-        caller._writer.write_eof()
+async def test_connection_ends_when_the_server_closes_it() -> None:
+    async with echo_server() as url, TcpProxy.before(url) as proxy, calling(proxy) as client:
+        client._writer.write_eof()
 
-        assert await caller.hears() == b""
+        assert await client.receive() == b""
