@@ -3,6 +3,7 @@
 import pytest
 from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, config_map, granted, stored
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject
@@ -12,7 +13,7 @@ from metaloop.reconciler.version_cache import VersionCache
 
 def test_candidates_stand_under_the_rule_they_belong_to():
     child = stored(config_map())
-    seen = Observer().observed(granted(child, controller=a_controller(method="Recreate")).observation)
+    seen = Observer(KINDS).observed(granted(child, controller=a_controller(method="Recreate")).observation)
 
     [group] = seen.groups
     assert (group.info, group.method, group.objects) == (CONFIG_MAPS, "Recreate", (child,))
@@ -26,12 +27,12 @@ def test_declared_resource_that_was_not_observed_is_no_empty_group():
     controller = a_controller(children=(CONFIG_MAPS, DEPLOYMENTS))
 
     with pytest.raises(Unavailable, match="apps/v1/deployments"):
-        Observer().observed(granted(controller=controller).observation)
+        Observer(KINDS).observed(granted(controller=controller).observation)
 
 
 def test_controller_that_can_not_be_served_is_its_authors_fault():
     with pytest.raises(InvalidSpec):
-        Observer().observed(granted(controller={**a_controller(), "spec": {}}).observation)
+        Observer(KINDS).observed(granted(controller={**a_controller(), "spec": {}}).observation)
 
 
 def version(number: str, *, uid: str = "a") -> JsonObject:

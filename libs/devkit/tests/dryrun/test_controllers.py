@@ -5,7 +5,7 @@ from memory_cluster import CONFIG_MAPS, THINGS, MemoryCluster
 
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
-from metaloop.devkit.dryrun.controllers import controller_named, installed, served_by, subject_of_controller, subject_of_parent
+from metaloop.devkit.dryrun.controllers import controller_named, find_by_controller, find_by_parent, installed, served_by
 from metaloop.devkit.errors import NothingToPlan
 
 NAMES: dict[str, tuple[str, str]] = {
@@ -65,9 +65,9 @@ async def test_parent_of_a_named_controller_is_found(cluster: MemoryCluster, kub
     cluster.composite("web")
     cluster.thing("p")
 
-    subject = await subject_of_controller(kube, "web", "default/p")
+    candidate = await find_by_controller(kube, "web", "default/p")
 
-    assert (str(subject.instance.controller.id), subject.info, unstructured.name(subject.parent)) == (
+    assert (str(candidate.instance.controller.id), candidate.info, unstructured.name(candidate.parent)) == (
         "CompositeController/web",
         THINGS,
         "p",
@@ -79,9 +79,9 @@ async def test_parent_is_named_by_its_kind_or_resource(cluster: MemoryCluster, k
     cluster.composite("web")
     cluster.thing("p")
 
-    subject = await subject_of_parent(kube, parent, namespace="default")
+    candidate = await find_by_parent(kube, parent, namespace="default")
 
-    assert unstructured.name(subject.parent) == "p"
+    assert unstructured.name(candidate.parent) == "p"
 
 
 async def test_controller_that_selects_the_parent_is_preferred(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -89,9 +89,9 @@ async def test_controller_that_selects_the_parent_is_preferred(cluster: MemoryCl
     cluster.composite("red", labels={"color": "red"})
     cluster.thing("p", labels={"color": "red"})
 
-    subject = await subject_of_parent(kube, "thing/p", namespace="default")
+    candidate = await find_by_parent(kube, "thing/p", namespace="default")
 
-    assert subject.instance.controller.id.name == "red"
+    assert candidate.instance.controller.id.name == "red"
 
 
 async def test_controller_whose_finalizer_the_parent_has_still_serves_it(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -101,9 +101,9 @@ async def test_controller_whose_finalizer_the_parent_has_still_serves_it(cluster
     parent = cluster.thing("p", labels={"color": "red"})
     unstructured.metadata(parent)["finalizers"] = ["metacontroller.io/compositecontroller-blue"]
 
-    subject = await subject_of_parent(kube, "thing/p", namespace="default")
+    candidate = await find_by_parent(kube, "thing/p", namespace="default")
 
-    assert subject.instance.controller.id.name == "blue"
+    assert candidate.instance.controller.id.name == "blue"
 
 
 async def test_controller_is_named_where_several_serve_the_parent(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -112,10 +112,10 @@ async def test_controller_is_named_where_several_serve_the_parent(cluster: Memor
     cluster.thing("p")
 
     with pytest.raises(NothingToPlan, match="with --controller: CompositeController/one, DecoratorController/two"):
-        await subject_of_parent(kube, "thing/p", namespace="default")
-    subject = await subject_of_parent(kube, "thing/p", namespace="default", controller="two")
+        await find_by_parent(kube, "thing/p", namespace="default")
+    candidate = await find_by_parent(kube, "thing/p", namespace="default", controller="two")
 
-    assert str(subject.instance.controller.id) == "DecoratorController/two"
+    assert str(candidate.instance.controller.id) == "DecoratorController/two"
 
 
 async def test_kind_is_named_where_two_controllers_have_one_name(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -124,27 +124,27 @@ async def test_kind_is_named_where_two_controllers_have_one_name(cluster: Memory
     cluster.thing("p")
 
     with pytest.raises(NothingToPlan, match="with its kind"):
-        await subject_of_controller(kube, "web", "default/p")
-    subject = await subject_of_controller(kube, "dec/web", "default/p")
+        await find_by_controller(kube, "web", "default/p")
+    candidate = await find_by_controller(kube, "dec/web", "default/p")
 
-    assert subject.instance.controller.id.kind == "DecoratorController"
+    assert candidate.instance.controller.id.kind == "DecoratorController"
 
 
 async def test_controller_that_is_not_there_is_told(kube: KubeClient) -> None:
     with pytest.raises(NothingToPlan, match="there is no controller web"):
-        await subject_of_controller(kube, "web", "default/p")
+        await find_by_controller(kube, "web", "default/p")
 
 
 async def test_parent_without_a_kind_is_told_what_is_missing(kube: KubeClient) -> None:
     with pytest.raises(NothingToPlan, match="p should be KIND/NAME"):
-        await subject_of_parent(kube, "p", namespace="default")
+        await find_by_parent(kube, "p", namespace="default")
 
 
 async def test_parent_that_is_not_there_is_told_with_the_controllers(cluster: MemoryCluster, kube: KubeClient) -> None:
     cluster.composite("web")
 
     with pytest.raises(NothingToPlan, match="there is no thing default/p of CompositeController/web"):
-        await subject_of_parent(kube, "thing/p", namespace="default")
+        await find_by_parent(kube, "thing/p", namespace="default")
 
 
 async def test_parent_that_needs_a_namespace_is_not_looked_for_without_one(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -152,7 +152,7 @@ async def test_parent_that_needs_a_namespace_is_not_looked_for_without_one(clust
     cluster.thing("p")
 
     with pytest.raises(NothingToPlan, match="there is no thing p"):
-        await subject_of_parent(kube, "thing/p", namespace="")
+        await find_by_parent(kube, "thing/p", namespace="")
 
 
 async def test_controller_that_can_not_be_served_is_told_with_its_problem(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -160,7 +160,7 @@ async def test_controller_that_can_not_be_served_is_told_with_its_problem(cluste
     cluster.composite("broken", hooks={"sync": {"webhook": {"url": ""}}})
 
     with pytest.raises(NothingToPlan) as raised:
-        await subject_of_parent(kube, "thing/p", namespace="default")
+        await find_by_parent(kube, "thing/p", namespace="default")
 
     assert "CompositeController/web can't be served" in str(raised.value)
     assert "v9/nothings" in str(raised.value)

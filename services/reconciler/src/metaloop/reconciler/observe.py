@@ -3,7 +3,7 @@
 from functools import partial
 
 from metaloop.common.api.controller import Controller
-from metaloop.common.api.kinds import KINDS, Kinds, parse_controller
+from metaloop.common.api.kinds import Kinds, parse_controller
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId, JobKey
@@ -16,7 +16,7 @@ from metaloop.reconciler.version_cache import VersionCache
 class Observer:
     """Reads observations. Each version of a controller is parsed once."""
 
-    def __init__(self, kinds: Kinds = KINDS) -> None:
+    def __init__(self, kinds: Kinds) -> None:
         self._controllers = VersionCache(partial(parse_controller, kinds=kinds))
 
     def observed(self, observation: Observation) -> Observed:

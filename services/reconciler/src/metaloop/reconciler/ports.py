@@ -1,4 +1,4 @@
-"""What the stages need from outside: the API server, events, hooks, and the lease and CPU slot of the worker they run for."""
+"""What a sync needs from outside: the API server, events, hooks, subscriptions, and its worker's lease and slot."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,10 @@ from metaloop.reconciler.core.model import Observed
 
 
 class Api(Protocol):
-    """One object at a time of the API server; what comes back is the object as it then is. Raises what `metaloop.common.kube.errors` draws."""
+    """The requests of the API server for single objects. Each returns the object as it is now.
+
+    Raises the errors of `metaloop.common.kube.errors`.
+    """
 
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
         """The live object."""
@@ -26,25 +29,25 @@ class Api(Protocol):
     async def replace(
         self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
     ) -> JsonObject:
-        """Replaces the object, or only its subresource, if it still has `obj`'s UID and resourceVersion."""
+        """Replaces the object or its subresource, provided that it has the UID and resourceVersion of `obj`."""
         ...
 
     async def patch(  # noqa: PLR0913, PLR0917 - which object, what, and how
         self, info: ResourceInfo, namespace: str, name: str, body: bytes, content_type: str, params: Mapping[str, str] | None = None
     ) -> JsonObject:
-        """Patches the object; an apply patch creates it where it isn't there."""
+        """Patches the object. An apply patch creates it if it does not exist."""
         ...
 
     async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str, resource_version: str = "") -> object:
-        """Asks for deletion in the background, if the object still has this UID, and this resourceVersion where one is given."""
+        """Deletes the object in the background, provided that it has this UID, and this resourceVersion if one is given."""
         ...
 
 
 class Recorder(Protocol):
-    """Where Kubernetes Events go: aggregated, never in the caller's way, never failing."""
+    """Records Kubernetes Events. It aggregates them, and neither blocks nor fails."""
 
     def record(self, regarding: JsonObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
-        """Notes that `message` is true of the object that it regards."""
+        """Record an event about an object."""
         ...
 
 
@@ -52,7 +55,7 @@ class Hooks(Protocol):
     """The hooks of all controllers."""
 
     async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: "Slot") -> list[bytes]:
-        """The bodies of a hook's answers to these, in their order; each stands under the name of its revision. The slot is lent meanwhile.
+        """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent.
 
         Raises HookThrottled, HookFailed, Unavailable or InvalidSpec.
         """
@@ -60,18 +63,18 @@ class Hooks(Protocol):
 
 
 class Subscriptions(Protocol):
-    """The watcher, as the one that follows related objects: a worker's link to it."""
+    """The watcher's subscriptions to related objects, as a worker reaches them."""
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """Has the queries of `request` followed from now on; what they select. Raises Unavailable."""
+        """Subscribes a parent to the queries of `request`. Returns the objects that they select. Raises Unavailable."""
         ...
 
 
 class LeaseGuard(Protocol):
-    """A worker's right to go on with one parent."""
+    """A worker's right to sync one parent."""
 
     def check(self) -> None:
-        """Raises LeaseLost where the right has ended: to be asked before each write."""
+        """Raises LeaseLost if the right has ended. It is checked before each write."""
         ...
 
 
@@ -79,5 +82,5 @@ class Slot(Protocol):
     """One job's share of CPU and API calls."""
 
     def waiting(self) -> AbstractAsyncContextManager[None]:
-        """Lends the share to other jobs for as long as this one only waits for a webhook."""
+        """Lends the share to other jobs while this one waits for a webhook."""
         ...

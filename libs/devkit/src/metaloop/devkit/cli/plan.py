@@ -15,12 +15,13 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import configure_logging
 from metaloop.devkit import console
-from metaloop.devkit.dryrun import DryRun, World, dry_run
-from metaloop.devkit.dryrun.controllers import Subject, served_by, subject_of_controller, subject_of_parent
+from metaloop.devkit.dryrun import ClusterSnapshot, DryRun, dry_run, running_schemas
+from metaloop.devkit.dryrun.controllers import Candidate, find_by_controller, find_by_parent, served_by
 from metaloop.devkit.dryrun.gateway import GatewayAddress, local_gateway
 from metaloop.devkit.dryrun.show import as_json, print_text
 from metaloop.devkit.workdir import run_folder
 from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.strategies import Strategies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +43,21 @@ async def plan(options: PlanOptions) -> None:
     """Print what a sync of one parent would write."""
     configure_logging("plan", level="error", form="console")
     async with KubeClient.connect(options.kubeconfig) as kube, _gateway(options) as gateway:
-        subject = await _subject(kube, options)
-        world = World(kube, await served_by(kube), field_manager=options.field_manager)
-        granted = await world.observed(subject.instance, subject.controller, subject.info, subject.parent)
+        candidate = await _find(kube, options)
+        snapshot = ClusterSnapshot(kube, await served_by(kube), field_manager=options.field_manager)
+        granted = await snapshot.observed(candidate.instance, candidate.controller, candidate.info, candidate.parent)
         with closing(Peer(gateway.url)) as peer:
-            hooks = HookCaller(peer, token=gateway.token)
-            result = await dry_run(granted, kube=kube, world=world, hooks=hooks, apply_strategy=options.apply_strategy)
-    _print(result, subject, options)
+            async with running_schemas(kube) as schemas:
+                strategies = Strategies(schemas=schemas, default=options.apply_strategy)
+                hooks = HookCaller(peer, token=gateway.token)
+                result = await dry_run(granted, subscriptions=snapshot, hooks=hooks, strategies=strategies)
+    _print(result, candidate, options)
 
 
-async def _subject(kube: KubeClient, options: PlanOptions) -> Subject:
+async def _find(kube: KubeClient, options: PlanOptions) -> Candidate:
     if options.parent:
-        return await subject_of_controller(kube, options.target, options.parent)
-    return await subject_of_parent(kube, options.target, namespace=options.namespace, controller=options.controller)
+        return await find_by_controller(kube, options.target, options.parent)
+    return await find_by_parent(kube, options.target, namespace=options.namespace, controller=options.controller)
 
 
 @asynccontextmanager
@@ -68,9 +71,9 @@ async def _gateway(options: PlanOptions) -> AsyncIterator[GatewayAddress]:
             yield gateway
 
 
-def _print(result: DryRun, subject: Subject, options: PlanOptions) -> None:
-    controller, parent = str(subject.instance.controller.id), unstructured.describe(subject.parent)
-    paused = is_paused(subject.parent) or is_paused(subject.controller)
+def _print(result: DryRun, candidate: Candidate, options: PlanOptions) -> None:
+    controller, parent = str(candidate.instance.controller.id), unstructured.describe(candidate.parent)
+    paused = is_paused(candidate.parent) or is_paused(candidate.controller)
     if options.as_json:
         title: JsonObject = {"controller": controller, "parent": parent, "paused": paused}
         typer.echo(dumps(as_json(result, title=title)).decode())

@@ -1,6 +1,6 @@
-"""Plans what a sync would do to a live parent, with the watcher's view and the reconciler's pipeline. It never writes."""
+"""Plans what a sync would do to a live parent, using the watcher's view and the reconciler's syncs. It never writes."""
 
-from metaloop.devkit.dryrun.driver import DryRun, dry_run
-from metaloop.devkit.dryrun.world import World
+from metaloop.devkit.dryrun.driver import DryRun, dry_run, running_schemas
+from metaloop.devkit.dryrun.snapshot import ClusterSnapshot
 
-__all__ = ["DryRun", "World", "dry_run"]
+__all__ = ["ClusterSnapshot", "DryRun", "dry_run", "running_schemas"]

@@ -1,4 +1,4 @@
-"""Finds the controller and the parent that somebody named."""
+"""Finds the controller and the parent that the arguments of a command name."""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -20,8 +20,8 @@ from metaloop.watcher.core.watchset import instance_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A parent as somebody named it; `kind` is empty where the controller was named instead."""
+class ParentName:
+    """The name of a parent. `kind` is empty if the controller was named instead."""
 
     kind: str = ""
     namespace: str
@@ -33,8 +33,8 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """One parent, and a controller that may serve it."""
+class Candidate:
+    """A parent, and a controller that may serve it."""
 
     controller: JsonObject
     instance: Instance
@@ -43,26 +43,29 @@ class Subject:
 
 
 def controller_named(text: str) -> tuple[str, str]:
-    """The kind and name in `Kind/name`, also by plural and short name; the kind is empty where only a name is given."""
+    """The kind and name in `Kind/name`, where the kind may be a plural or a short name, or left out.
+
+    Raises NothingToPlan for an unknown kind.
+    """
     kind, slash, name = text.rpartition("/")
     if not slash:
         return "", name
-    word = kind.lower()
-    found = next((each for each in KINDS.values() if word in {each.name.lower(), each.resource.resource, *each.short_names}), None)
+    lower = kind.lower()
+    found = next((each for each in KINDS.values() if lower in {each.name.lower(), each.resource.resource, *each.short_names}), None)
     if found is None:
         raise NothingToPlan(f"{kind} is no kind of controller: it is {named_kinds('NAME')}")
     return found.name, name
 
 
 async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
-    """What the API server serves."""
+    """The resources that the API server serves."""
     discovery = Discovery(kube)
     await discovery.refresh()
     return discovery.resources()
 
 
 async def installed(kube: KubeClient, *, kind: str = "", name: str = "") -> list[JsonObject]:
-    """The controllers, or those of this kind and name."""
+    """The installed controllers, of this kind and name if they are given."""
     found: list[JsonObject] = []
     for info in (each.resource for each in KINDS.values()):
         if kind in {"", info.kind}:
@@ -76,37 +79,37 @@ async def installed(kube: KubeClient, *, kind: str = "", name: str = "") -> list
     return [each for each in found if name in {"", unstructured.name(each)}]
 
 
-async def subject_of_controller(kube: KubeClient, controller: str, parent: str) -> Subject:
-    """The parent `namespace/name` of a controller. Raises NothingToPlan."""
+async def find_by_controller(kube: KubeClient, controller: str, parent: str) -> Candidate:
+    """The parent `namespace/name` of a controller. Raises NothingToPlan if there is not exactly one."""
     kind, name = controller_named(controller)
     controllers = await installed(kube, kind=kind, name=name)
     if not controllers:
         raise NothingToPlan(f"there is no controller {controller}")
     namespace, _, parent_name = parent.rpartition("/")
-    return await _only(kube, controllers, Named(namespace=namespace, name=parent_name))
+    return await _only(kube, controllers, ParentName(namespace=namespace, name=parent_name))
 
 
-async def subject_of_parent(kube: KubeClient, parent: str, *, namespace: str, controller: str = "") -> Subject:
-    """The parent `kind/name`, and the one controller of such parents. Raises NothingToPlan."""
+async def find_by_parent(kube: KubeClient, parent: str, *, namespace: str, controller: str = "") -> Candidate:
+    """The parent `kind/name` and its controller. Raises NothingToPlan if there is not exactly one."""
     kind, _, name = parent.rpartition("/")
     if not kind:
         raise NothingToPlan(f"{parent} should be KIND/NAME, or the name of a controller with NAMESPACE/NAME after it")
     of_kind, named = controller_named(controller) if controller else ("", "")
-    return await _only(kube, await installed(kube, kind=of_kind, name=named), Named(kind=kind, namespace=namespace, name=name))
+    return await _only(kube, await installed(kube, kind=of_kind, name=named), ParentName(kind=kind, namespace=namespace, name=name))
 
 
-async def _only(kube: KubeClient, controllers: list[JsonObject], named: Named) -> Subject:
+async def _only(kube: KubeClient, controllers: list[JsonObject], named: ParentName) -> Candidate:
     served = await served_by(kube)
     judged = [(each, _instance_or_why(each, served)) for each in controllers]
-    found = [s for raw, instance in judged if isinstance(instance, Instance) for s in await _subjects(kube, raw, instance, named)]
+    found = [s for raw, instance in judged if isinstance(instance, Instance) for s in await _candidates(kube, raw, instance, named)]
     serving = [each for each in found if _is_served(each)] or found
     if len(serving) == 1:
         return serving[0]
     if not serving:
         raise NothingToPlan(_why_nothing(named, judged))
     names = _several(str(each.instance.controller.id) for each in serving)
-    how = "with --controller" if named.kind else "with its kind"
-    raise NothingToPlan(f"{named} is a parent of several controllers, name one {how}: {names}")
+    option = "with --controller" if named.kind else "with its kind"
+    raise NothingToPlan(f"{named} is a parent of several controllers, name one {option}: {names}")
 
 
 def _name_of(controller: JsonObject) -> str:
@@ -118,7 +121,7 @@ def _several(names: Iterable[str]) -> str:
 
 
 def _instance_or_why(raw: JsonObject, served: Mapping[ResourceId, ResourceInfo]) -> Instance | str:
-    """What would serve the parents of a controller; or why nobody can."""
+    """The instance that would serve the parents of a controller, or the reason why there is none."""
     try:
         found = instance_of(parse_controller(raw), served)
     except InvalidSpec as problem:
@@ -126,19 +129,19 @@ def _instance_or_why(raw: JsonObject, served: Mapping[ResourceId, ResourceInfo])
     return found if isinstance(found, Instance) else str(found)
 
 
-def _why_nothing(named: Named, judged: Iterable[tuple[JsonObject, Instance | str]]) -> str:
-    """Of a controller that can't be served, nobody looked for parents."""
+def _why_nothing(named: ParentName, judged: Iterable[tuple[JsonObject, Instance | str]]) -> str:
+    """Why no parent was found. Those of a controller that can't be served were not looked for."""
     looked_at = [_name_of(raw) for raw, instance in judged if isinstance(instance, Instance)]
     obstacles = [f"{_name_of(raw)} can't be served: {why}" for raw, why in judged if isinstance(why, str)]
     nothing = [f"there is no {named} of {_several(looked_at)}"] if looked_at or not obstacles else []
     return "; ".join([*nothing, *obstacles])
 
 
-async def _subjects(kube: KubeClient, raw: JsonObject, instance: Instance, named: Named) -> list[Subject]:
+async def _candidates(kube: KubeClient, raw: JsonObject, instance: Instance, named: ParentName) -> list[Candidate]:
     resources = [parents.watch.resource for parents in instance.parents]
     called = [info for info in resources if not named.kind or _is_called(info, named.kind)]
     found = [(info, await _found(kube, info, named.namespace, named.name)) for info in called]
-    return [Subject(controller=raw, instance=instance, info=info, parent=parent) for info, parent in found if parent is not None]
+    return [Candidate(controller=raw, instance=instance, info=info, parent=parent) for info, parent in found if parent is not None]
 
 
 async def _found(kube: KubeClient, info: ResourceInfo, namespace: str, name: str) -> JsonObject | None:
@@ -155,6 +158,6 @@ def _is_called(info: ResourceInfo, word: str) -> bool:
     return word.lower() in names
 
 
-def _is_served(subject: Subject) -> bool:
-    parents = subject.instance.parents_of(subject.info.id)
-    return parents is not None and parents.serves(record_of(deepcopy(subject.parent)))
+def _is_served(candidate: Candidate) -> bool:
+    parents = candidate.instance.parents_of(candidate.info.id)
+    return parents is not None and parents.serves(record_of(deepcopy(candidate.parent)))

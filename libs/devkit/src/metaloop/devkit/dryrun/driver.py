@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, assert_never
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
@@ -14,7 +15,6 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Granted
 from metaloop.common.report import SyncReport
-from metaloop.devkit.dryrun.world import World
 from metaloop.reconciler.core.apply.last_applied import applied_to
 from metaloop.reconciler.core.apply.schema import guessed_schema
 from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
@@ -41,7 +41,7 @@ from metaloop.reconciler.core.steps import (
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.drive import drive
 from metaloop.reconciler.observe import Observer, key_of
-from metaloop.reconciler.ports import Hooks
+from metaloop.reconciler.ports import Hooks, Subscriptions
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import SyncRun, finish, sync_of
@@ -70,24 +70,23 @@ class DryRun:
     report: SyncReport | None = None
 
 
-async def dry_run(granted: Granted, *, kube: KubeClient, world: World, hooks: Hooks, apply_strategy: str) -> DryRun:
+async def dry_run(granted: Granted, *, subscriptions: Subscriptions, hooks: Hooks, strategies: Strategies) -> DryRun:
     """What a sync of the granted parent would do now. Its hooks are really called."""
     result, run, failure = DryRun(), SyncRun(granted=granted, key=key_of(granted.observation)), None
-    async with _schemas_of(kube) as schemas:
-        strategies = Strategies(schemas=schemas, default=apply_strategy)
-        guards = DeletionGuards(limits=DEFAULT_LIMITS)
-        driver = RecordingDriver(result=result, run=run, world=world, hooks=hooks, strategies=strategies, guards=guards)
-        try:
-            observed = Observer().observed(granted.observation)
-            await drive(sync_of(run.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
-        except MetaloopError as error:
-            failure = error
+    guards = DeletionGuards(limits=DEFAULT_LIMITS)
+    driver = RecordingDriver(result=result, run=run, subscriptions=subscriptions, hooks=hooks, strategies=strategies, guards=guards)
+    try:
+        observed = Observer(KINDS).observed(granted.observation)
+        await drive(sync_of(run.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
+    except MetaloopError as error:
+        failure = error
     result.report = finish(run, failure, seconds=0.0, recorder=_EventRecorder(result))
     return result
 
 
 @asynccontextmanager
-async def _schemas_of(kube: KubeClient) -> AsyncIterator[Schemas]:
+async def running_schemas(kube: KubeClient) -> AsyncIterator[Schemas]:
+    """The schemas of the cluster's kinds, fetched while the block lasts."""
     schemas = Schemas(kube)
     fetching = asyncio.create_task(schemas.run())
     try:
@@ -102,7 +101,7 @@ class RecordingDriver:
 
     result: DryRun
     run: SyncRun
-    world: World
+    subscriptions: Subscriptions
     hooks: Hooks
     strategies: Strategies
     guards: DeletionGuards
@@ -115,7 +114,7 @@ class RecordingDriver:
             case ChooseApplyStrategy(observed):
                 return await self.strategies.of(observed)
             case SubscribeRelated(fingerprint, queries):
-                return await self.world.related(self.run.granted.shard, self.run.related_request(fingerprint, queries))
+                return await self.subscriptions.related(self.run.granted.shard, self.run.related_request(fingerprint, queries))
             case _:
                 return self._recorded(step)
 

@@ -206,7 +206,7 @@ def _call_hook(observed: Observed, revisions: Revisions, objects: RequestObjects
     answered = yield from call_hook(observed, hook, bodies)
     answers = [sync_answer(body, is_strict=hook.strict, keys=keys) for body in answered]
     combined = combined_answer(answers)
-    # The hook's wish for a resync holds even if the rest of the sync fails.
+    # The resync that the hook asks for happens even if the rest of the sync fails.
     if combined.resync_after_seconds is not None:
         yield Resync(combined.resync_after_seconds)
     if combined.unknown_keys:

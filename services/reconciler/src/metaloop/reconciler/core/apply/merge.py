@@ -10,8 +10,8 @@ Rules
     4. Objects merge key by key, and so do lists that are maps (see `list_map`). These keep their observed order; new
        elements come last. Sets merge element by element. Any other list is replaced as a whole, and so is an object
        whose schema says that it is atomic. Their elements are never merged, since nobody knows which of them are the
-       same. Defaults that the API server set inside them are not a difference (see `atomic`) while the hook desires what
-       it desired last time: each element then only needs all that is desired of it. The same holds if nothing was
+       same. Defaults that the API server set inside them are not a difference (see `atomic`) while the hook desires
+       what it desired last time: each element then only needs all that is desired of it. The same holds if nothing was
        applied before.
     5. A desired null retracts a value. It removes what was applied last from an object; any other value it replaces by
        a null, which the API server interprets by the field's type. It does so once: a value that is found where a null

@@ -1,4 +1,4 @@
-"""What the watcher would see of one parent: its caches, filled by lists instead of watches."""
+"""The watcher's view of one parent. Lists fill its caches instead of watches."""
 
 from asyncio import Event
 from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ from metaloop.watcher.core.running import RunningControllers
 from metaloop.watcher.core.subscriptions import NAMESPACES, RelatedSubscriptions
 from metaloop.watcher.core.watch import Watch
 
-_PAGE = "500"
-_FOR_EVER_SECONDS = 3600.0
+_PAGE_SIZE = "500"
+_LEASE_SECONDS = 3600.0
 
 
-class World:
-    """The part of a cluster that the sync of one parent is about, as it is now."""
+class ClusterSnapshot:
+    """The part of a cluster that the sync of one parent depends on, as it is now."""
 
     def __init__(self, kube: KubeClient, served: Mapping[ResourceId, ResourceInfo], *, field_manager: str) -> None:
         self._kube = kube
@@ -45,7 +45,10 @@ class World:
         return self._served
 
     async def observed(self, instance: Instance, controller: JsonObject, info: ResourceInfo, parent: JsonObject) -> Granted:
-        """A claim on the parent, as a worker would be granted it when nothing is paused. Raises NothingToPlan where the controller doesn't serve it."""
+        """The grant that a claim on the parent would get if nothing were paused.
+
+        Raises NothingToPlan if the controller does not serve the parent.
+        """
         controller, parent = unpaused(controller), unpaused(parent)
         namespace = unstructured.namespace(parent)
         for parents in instance.parents:
@@ -56,27 +59,27 @@ class World:
         self._running.show(instance.controller.id, dumps(controller))
         self._running.start(instance)
         key = JobKey(instance.controller.id, info.id, namespace, unstructured.name(parent))
-        seen = self._observer.observe(key)
-        if isinstance(seen, Gone):
-            raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {seen.reason}")
-        granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=seen, lease="plan", lease_seconds=_FOR_EVER_SECONDS)))
+        observation = self._observer.observe(key)
+        if isinstance(observation, Gone):
+            raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {observation.reason}")
+        granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="plan", lease_seconds=_LEASE_SECONDS)))
         if not isinstance(granted, Granted):
-            raise Unavailable("what was listed can't be read")
+            raise Unavailable("the listed objects can't be read")
         return granted
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """What the queries of a customize hook select."""
+        """The objects that the queries of a customize hook select."""
         del shard
         for query in request.queries:
             space = query.where.name if isinstance(query.where, InNamespace) else ""
-            await self._look_at(query.resource, space)
+            await self._list(query.resource, space)
             if isinstance(query.where, InNamespacesWith):
-                await self._look_at(NAMESPACES, "")
+                await self._list(NAMESPACES, "")
         found = self._subscriptions.subscribe(request.key, request.fingerprint, request.queries)
         return related_from_wire(loads(found.to_bytes()))
 
-    async def _look_at(self, resource: ResourceId, namespace: str) -> None:
-        """Have what is queried in the cache, beside what is there already."""
+    async def _list(self, resource: ResourceId, namespace: str) -> None:
+        """Add the objects that are queried to the cache."""
         info = self._served.get(resource)
         if info is not None:
             self._fill(Watch(info), await self._listed(info, namespace))
@@ -93,7 +96,7 @@ class World:
 
     async def _listed(self, info: ResourceInfo, namespace: str) -> list[JsonObject]:
         found: list[JsonObject] = []
-        params = {"limit": _PAGE}
+        params = {"limit": _PAGE_SIZE}
         while True:
             page = await self._kube.list_page(info, namespace if info.namespaced else "", params)
             items = page.get("items")
@@ -101,11 +104,11 @@ class World:
             resume = unstructured.text(unstructured.metadata(page), "continue")
             if not resume:
                 return found
-            params = {"limit": _PAGE, "continue": resume}
+            params = {"limit": _PAGE_SIZE, "continue": resume}
 
 
 def unpaused(obj: JsonObject) -> JsonObject:
-    """A parent or a controller as it is after its pause: what is asked for is what would be done then."""
+    """A parent or a controller without the annotation that pauses it. A plan shows what happens after the pause."""
     if not is_paused(obj):
         return obj
     metadata = unstructured.metadata(obj)

@@ -14,7 +14,7 @@ from metaloop.common.objects.selector import parse_selector
 from metaloop.common.observation import Granted, Related
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery
 from metaloop.devkit.dryrun.controllers import served_by
-from metaloop.devkit.dryrun.world import World, unpaused
+from metaloop.devkit.dryrun.snapshot import ClusterSnapshot, unpaused
 from metaloop.devkit.errors import NothingToPlan
 from metaloop.reconciler.observe import key_of
 from metaloop.watcher.core.instance import Instance
@@ -23,16 +23,16 @@ from metaloop.watcher.core.watchset import instance_of
 
 async def observed(kube: KubeClient, controller: JsonObject, parent: JsonObject) -> Granted:
     """What a sync of this parent would be granted."""
-    world, instance = await a_world(kube, controller)
-    return await world.observed(instance, controller, THINGS, parent)
+    snapshot, instance = await a_snapshot(kube, controller)
+    return await snapshot.observed(instance, controller, THINGS, parent)
 
 
-async def a_world(kube: KubeClient, controller: JsonObject) -> tuple[World, Instance]:
-    """The world of a controller's parents, and what serves them."""
+async def a_snapshot(kube: KubeClient, controller: JsonObject) -> tuple[ClusterSnapshot, Instance]:
+    """A snapshot, and the instance of a controller."""
     served = await served_by(kube)
     instance = instance_of(parse_controller(controller), served)
     assert isinstance(instance, Instance)
-    return World(kube, served, field_manager="metacontroller"), instance
+    return ClusterSnapshot(kube, served, field_manager="metacontroller"), instance
 
 
 def names(granted: Granted) -> list[str]:
@@ -138,10 +138,10 @@ async def related(cluster: MemoryCluster, kube: KubeClient, query: RelatedQuery)
         cluster.config_map(f"{color}-one", namespace=color)
     cluster.config_map("here")
     parent, controller = cluster.thing("p"), _with_customize_hook(cluster)
-    world, instance = await a_world(kube, controller)
-    granted = await world.observed(instance, controller, THINGS, parent)
+    snapshot, instance = await a_snapshot(kube, controller)
+    granted = await snapshot.observed(instance, controller, THINGS, parent)
     request = RelatedRequest(key=key_of(granted.observation), lease=granted.lease, fingerprint="f", queries=(query,))
-    return await world.related(granted.shard, request)
+    return await snapshot.related(granted.shard, request)
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
