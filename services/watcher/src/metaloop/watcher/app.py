@@ -94,7 +94,7 @@ def _watch_settings(settings: WatcherSettings) -> WatchSettings:
 
 
 class LeaderTerm:
-    """What a watcher does while it leads its shard: it grants leases, publishes jobs, and reports the health of controllers."""
+    """What a watcher does while it leads: it grants leases, publishes jobs and writes the health of controllers."""
 
     def __init__(self, watcher: Watcher, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings, leads: Leads) -> None:
         self._watcher = watcher
@@ -128,7 +128,7 @@ class LeaderTerm:
             watcher.controllers.end_term()
 
     async def check_open(self) -> None:
-        """Return unless we lead and don't hear the workers yet; a standby is as ready as can be."""
+        """Return unless this watcher leads and does not hear the workers yet. Raises Unavailable."""
         if self._leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
 
@@ -196,7 +196,7 @@ async def _linked(settings: WatcherSettings) -> AsyncIterator[WatcherLink]:
 
 @asynccontextmanager
 async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings) -> AsyncIterator[Leadership]:
-    """Leadership of the shard: without competition, or by an election that hears of resignations for the length of the block."""
+    """Leadership of the shard, by an election if several watchers may run. Hears of resignations within the block."""
     if not settings.leader_election:
         yield SoleWatcher()
         return

@@ -2,10 +2,10 @@
 
 A controller is, at any time,
 
-    unservable   its spec is wrong: reported on it; an older instance that served a former spec keeps running
-    waiting      a resource that it names is not served (yet): reported; it starts as soon as the CRD or APIService appears
+    unservable   its spec is invalid: reported on it; an instance that serves a former spec keeps running
+    waiting      a resource that it names is not served (yet): reported; it starts once the CRD or APIService appears
     starting     its watches are not all synced yet
-    running      events are routed to it, its parents are synced
+    running      events are routed to it, and its parents are synced
 """
 
 import asyncio
@@ -81,7 +81,7 @@ class InstalledControllers:
             summary = summary_of(generation, problem=each.problem, stats=stats, is_paused=is_paused(each.raw))
             yield ControllerHealth(resource=each.resource, raw=each.raw, summary=summary)
 
-    # -- leader terms ----------------------------------------------------------------------------------------------------------------
+    # -- leader terms --------------------------------------------------------------------------------------------------
 
     def begin_term(self) -> None:
         """Mark all parents, and record the present state as Events, since another leader may have known otherwise."""
@@ -97,7 +97,7 @@ class InstalledControllers:
         """Record no Events: another watcher may lead."""
         self._events.is_in_term = False
 
-    # -- what the supervisor decides -------------------------------------------------------------------------------------------------
+    # -- what the supervisor decides -----------------------------------------------------------------------------------
 
     def start(self, controller: InstalledController, candidate: Instance) -> None:
         """Serve a controller by its candidate, in place of an older instance."""
@@ -125,7 +125,7 @@ class InstalledControllers:
         if problem is None and before is not None and before.is_refusal and controller.running is not None:
             self._router.start(controller.running, reason="its resources can be watched again")
 
-    # -- what is observed ------------------------------------------------------------------------------------------------------------
+    # -- what is observed ----------------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> None:
         """A controller was created, changed or deleted."""
@@ -154,7 +154,10 @@ class InstalledControllers:
             self._events.pause_changed(raw)
 
     def _update(self, known: InstalledController, raw: JsonObject, shown: bytes) -> None:
-        """Only another spec needs another instance. Whatever else changed, hooks are shown at once; parents are marked if it concerns them."""
+        """Learn a changed controller. Only another spec needs another instance.
+
+        Hooks are shown any other change at once, and parents are marked if it concerns them.
+        """
         former, known.raw, known.shown = known.raw, raw, shown
         if is_paused(raw) != is_paused(former):
             self._events.pause_changed(raw)
@@ -183,7 +186,7 @@ class InstalledControllers:
 
 
 def _with_spec_of(running: Instance, raw: JsonObject) -> JsonObject:
-    """A controller that goes on with its former spec, as hooks are shown it: in a version of its own, since the spec differs."""
+    """A controller that keeps its former spec, as hooks are shown it: in a version of its own."""
     served = running.controller
     version = f"{served.resource_version}.{unstructured.resource_version(raw)}"
     return {**raw, "metadata": {**unstructured.metadata(raw), "resourceVersion": version}, "spec": served.raw.get("spec")}

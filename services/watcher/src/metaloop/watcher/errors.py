@@ -1,10 +1,10 @@
-"""What can go wrong in the watcher, drawn as a tree; the leaves of `metaloop.common.errors` are raised as they are.
+"""The errors of the watcher. Leaves of `metaloop.common.errors` are raised as they are.
 
 MetaloopError
 ├── Transient
-│   └── NotLeading           another watcher leads this shard, or may lead it by now: we have nothing to say
+│   └── NotLeading           another watcher leads this shard, or may lead it by now
 └── Terminal
-    └── MalformedObject      the API server's word for an object that is none: it is skipped, and nobody else suffers
+    └── MalformedObject      what the API server sent is no object: it is skipped, and nothing else is affected
 """
 
 from metaloop.common.errors import Terminal, Transient
@@ -15,4 +15,4 @@ class NotLeading(Transient):
 
 
 class MalformedObject(Terminal):
-    """Something in a list or watch is no object: it has no name, no UID, or can't be written down."""
+    """Something in a list or watch is no object: it has no name or no UID, or cannot be serialized."""

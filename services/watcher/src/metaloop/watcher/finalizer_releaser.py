@@ -1,4 +1,4 @@
-"""Removes the finalizers of a deleted controller from its parents, where an annotation asks for it, and only then lets the controller go.
+"""Removes the finalizer of a deleted controller from its parents before it lets the controller go, if it is asked to.
 
 All state is in the cluster (the annotation, and a finalizer on the controller itself), so the next leader continues.
 """
@@ -34,7 +34,7 @@ class ReleaseIntervals:
 
     check_seconds: float = 1.0
     first_seconds: float = 10.0
-    """After a controller is created or annotated, it is not written for so long, so that its author's next update meets no conflict."""
+    """How long a new or newly annotated controller is not written, so that its author meets no conflict."""
     lease_seconds: float = 5.0
     """A sync that began before its controller stopped may still add a finalizer to its parent for so long."""
 

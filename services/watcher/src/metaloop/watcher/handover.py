@@ -83,7 +83,7 @@ class OwnershipHandover:
         return controller in self._ownership.running
 
     async def _until_over(self, controller: ControllerId) -> None:
-        """Return once the controller no longer runs here and no worker holds any of its keys. From then on it is given up."""
+        """Return once the controller no longer runs here and no worker holds a key of it. Then it is given up."""
         while controller in self._ownership.running:
             await self._ownership.until_stopped(controller)
             while controller not in self._ownership.running and self._queue.is_leased(controller):  # noqa: ASYNC110 - no lease tells of its end

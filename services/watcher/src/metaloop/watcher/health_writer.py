@@ -1,4 +1,4 @@
-"""Writes the health of each controller into its status: rarely, never in its first seconds, and only where it changes something."""
+"""Writes the health of each controller into its status: rarely, and never in its first seconds."""
 
 import asyncio
 import math
@@ -23,13 +23,13 @@ class StatusIntervals:
 
     check_seconds: float = 1.0
     first_seconds: float = 5.0
-    """After a controller is created or its spec changes, it is not written for so long, so that its author's next update meets no conflict."""
+    """How long a new or edited controller is not written, so that its author meets no conflict."""
     condition_seconds: float = 5.0
     """The shortest time between two writes where a condition changed."""
     count_seconds: float = 30.0
     """The shortest time between two writes where only counts or messages changed."""
     settle_seconds: float = 30.0
-    """How long the last status stands while some parents have not been synced: after a change of leader, or of the spec."""
+    """How long the last status stands while some parents have not been synced, after a change of leader or spec."""
 
 
 HealthSource: TypeAlias = Callable[[], Iterable[ControllerHealth]]
@@ -63,7 +63,7 @@ class HealthWriter:
     ) -> None:
         self._kube = kube
         self._leads = leads
-        """Whether this watcher leads at this moment. Asked before each write, since the process may have stalled since the last."""
+        """Whether this watcher leads now. Asked before each write, as the process may have stalled since the last."""
         self._source = source
         self._clock = clock
         self._intervals = intervals
@@ -100,7 +100,7 @@ class HealthWriter:
         return now >= written.last_at + (self._intervals.condition_seconds if is_turn else self._intervals.count_seconds)
 
     async def _write(self, written: _Written, health: ControllerHealth) -> None:
-        """Write the status unless it says the same already. A failed write is repeated when the next one would be due."""
+        """Write the status unless it says the same. A failed write is repeated when the next one would be due."""
         raw = health.raw
         written.last_at = self._clock()
         before = unstructured.child_object(raw, "status")

@@ -151,7 +151,10 @@ class Candidate:
                 return
 
     async def _is_kept(self) -> bool:
-        """Whether to go on leading: the Lease was renewed, or may be ours, and no candidate that reaches its workers asked for it."""
+        """Whether to go on leading.
+
+        The Lease was renewed, or may still be ours, and no candidate that reaches the workers asked for it.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(self._election.seconds_left(boot_time())):
                 return await self._renew() and not (self._election.record.wanted_by and self._is_cut_off())

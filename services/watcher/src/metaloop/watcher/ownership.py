@@ -10,7 +10,7 @@ from metaloop.watcher.workqueue import WorkQueue
 class Ownership:
     """The controllers that run here, and those that are owned.
 
-    Every controller that starts is blocked in the queue until it is owned. `handover.py` takes over and gives up ownership.
+    A controller that starts is blocked in the queue until it is owned. `handover.py` takes over and gives up ownership.
     """
 
     def __init__(self, queue: WorkQueue) -> None:

@@ -2,11 +2,11 @@
 
 list        the streaming list where the server offers it (the objects, then a bookmark that ends them), else pages
 watch       from the version of the list; bookmarks advance it, so that a resumption has little to catch up
-clean end   the server ends watches now and then, also in the middle of a burst: resume at once from the last version, no list
+clean end   the server ends watches now and then, also within a burst: resume at once from the last version, no list
 expired     the version is too old: list again; the cache derives deletions and changes from the difference
-broken      back off, with jitter, and resume from the last version. Where the server was away or silent, also ask how far it
-            has come: one that was restored from a backup continues from an earlier version, and says nothing until it has
-            come as far again
+broken      back off, with jitter, and resume from the last version. Where the server was away or silent, also ask how
+            far it has come: one that was restored from a backup continues from an earlier version, and says nothing
+            until it has come as far again
 silent      nothing for `inactivity_seconds`, not even a bookmark (one a minute): as broken
 unreadable  a garbled line is requested once more, from the last version; if it comes again, it is skipped
 
@@ -45,12 +45,13 @@ _LIMIT_LEFT = 0.9
 _EVENTS_PER_TURN = 64
 """After so many events other tasks get their turn, so that a burst does not keep claims waiting."""
 _EARLY_RETRIES = 2
-"""How often in a row Retry-After is ignored: the server asks for a second where it needs a tenth to set up a new resource."""
+"""How often in a row Retry-After is ignored: a server asks for a second where a new resource needs a tenth."""
 _NOT_YET_SERVED = 3
 """How often in a row a resource may not be found before no more events of it are expected."""
 _BRIEF_SECONDS = 1.0
-"""How long nothing may be heard of a resource before that is a problem. An edited CRD ends its watches and refuses everybody for
-two tenths of a second; and discovery lists a resource, or its CRD is established, a moment before it is served."""
+"""How long nothing may be heard of a resource before that is a problem. An edited CRD ends its watches and refuses
+everybody for two tenths of a second; and discovery lists a resource, or its CRD is established, a moment before it is
+served."""
 _MAX_UNREADABLE = 64
 _LONGEST_RETRY_AFTER_SECONDS = 60.0
 _CHECK_AGAIN_SECONDS = 5.0
@@ -148,7 +149,7 @@ class Reflector:
             self._watches_since = asyncio.get_running_loop().time()
             await self._resume()
 
-    # -- list ------------------------------------------------------------------------------------------------------------------------
+    # -- list ----------------------------------------------------------------------------------------------------------
 
     async def _stream_list_and_watch(self) -> None:
         self._sink.begin_list()
@@ -169,7 +170,7 @@ class Reflector:
                 if "continue" not in params:
                     raise
                 self._sink.begin_list()
-                params = {}  # a server that cannot keep the list for as long as it is read is asked for all of it at once
+                params = {}  # a server that cannot keep the list long enough is asked for all of it at once
                 continue
             self._status.heard_at = asyncio.get_running_loop().time()
             for item in _items(page):
@@ -193,7 +194,7 @@ class Reflector:
         self._set_problem("")
         log.debug("watch.listed", **{fields.RESOURCE: str(self._watch.id)})
 
-    # -- watch -----------------------------------------------------------------------------------------------------------------------
+    # -- watch ---------------------------------------------------------------------------------------------------------
 
     async def _resume(self) -> None:
         """Watch from the last version. Raises Expired where the server turns out to be before that."""
@@ -211,7 +212,7 @@ class Reflector:
             raise problems.exceptions[0] from None
 
     async def _check(self, version: str) -> None:
-        """Return once the server has come as far as this version. Raises Expired where it was restored to an earlier one."""
+        """Return once the server has come as far as `version`. Raises Expired if it was restored to an earlier one."""
         await self._opened.wait()
         while self._is_doubtful:
             try:
@@ -266,7 +267,7 @@ class Reflector:
                 yield line
                 self._status.heard_at = now = loop.time()
                 allowed = watching if self._version else listing
-                # Moving the limit for every line would cost more than reading most lines: it is moved once a tenth of it has passed.
+                # To move the limit for each line would cost more than to read it: it is moved once a tenth has passed.
                 if (limit.when() or 0.0) - now < _LIMIT_LEFT * allowed:
                     limit.reschedule(now + allowed)
 
@@ -278,7 +279,7 @@ class Reflector:
             self._status.catch_up.flows(self._status.heard_at)
 
     def _read(self, line: bytes) -> WatchEvent | None:
-        """The event of a line; None for one that is skipped because it was garbled twice. Raises Unreadable the first time."""
+        """The event of a line; None for one that was garbled twice and is skipped. Raises Unreadable the first time."""
         try:
             return watch_event(line)
         except Unreadable as problem:
@@ -324,7 +325,7 @@ class Reflector:
         name = unstructured.name(obj) if obj else ""
         log.error("watch.skipped", **{fields.RESOURCE: resource, fields.NAME: name, fields.ERROR: str(problem)})
 
-    # -- going on --------------------------------------------------------------------------------------------------------------------
+    # -- going on ------------------------------------------------------------------------------------------------------
 
     async def _go_on(self, ending: Ending, error: Exception | None) -> None:
         """Record how a watch ended, and wait as long as is due before the next."""
@@ -379,7 +380,10 @@ def _ending_of(error: Exception) -> Ending:
 
 
 def _items(page: JsonObject) -> list[JsonValue]:
-    """The items of a list; servers write none as null. Raises Unreadable for anything else: read as an empty list, it would delete everything."""
+    """The items of a list; servers write none as null.
+
+    Raises Unreadable for anything else: read as an empty list, it would delete everything.
+    """
     items = page.get("items")
     if is_array(items):
         return items

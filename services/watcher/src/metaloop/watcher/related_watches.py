@@ -16,7 +16,7 @@ class RelatedWatches:
         self._subscriptions = subscriptions
         self._served = served
         self._grace_seconds = grace_seconds
-        """How long a watch goes on without subscribers: a parent may subscribe again after the next answer of its hook."""
+        """How long a watch goes on without subscribers: a parent may subscribe again after its hook's next answer."""
         self._changed = changed
         """Set when a watch is no longer needed."""
         self._until: dict[ResourceId, float] = {}

@@ -1,4 +1,4 @@
-"""Routes changes to the work queue: asks the rules of the running controllers which units of work a change concerns, and marks those."""
+"""Routes changes to the work queue: marks the units of work that a change concerns by the controllers' rules."""
 
 from typing import assert_never
 
@@ -42,7 +42,7 @@ class Router:
         self.stats: dict[ControllerId, ControllerStats] = {}
         """Of each running controller."""
 
-    # -- controllers -----------------------------------------------------------------------------------------------------------------
+    # -- controllers ---------------------------------------------------------------------------------------------------
 
     def start(self, instance: Instance, *, reason: str) -> None:
         """Serve a controller by `instance`, in place of an older one, and mark the units of work of all its parents."""
@@ -67,7 +67,7 @@ class Router:
             self._ownership.stopped(controller)
 
     def show(self, controller: ControllerId, raw: bytes) -> None:
-        """Show hooks the controller object like this from now on. It may be newer than the spec that its instance serves."""
+        """Show hooks the controller object like this. It may be newer than the spec that its instance serves."""
         self._running.show(controller, raw)
 
     def finalizer_holders(self, controller: ControllerId) -> list[str]:
@@ -80,10 +80,10 @@ class Router:
             if parents.finalizer in record.finalizers
         )
 
-    # -- changes ---------------------------------------------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> None:
-        """Mark the units of work that a change concerns, and let those run that waited for it. The caches must have taken it before."""
+        """Mark the units of work that a change concerns, and let those run that waited for it. It must be cached."""
         for rule in self._running.rules_of(change.watch.id):
             for concern in rule.concerned(change, self._caches):
                 self._handle(concern, change)
@@ -97,11 +97,11 @@ class Router:
             self._queue.mark(key, MarkClass.CHANGED, "its related resources can be watched now")
 
     def mark_subscribers(self, resource: ResourceId) -> None:
-        """Mark the subscribers to a resource that is no longer watched: what they were shown of it may be out of date."""
+        """Mark the subscribers to a resource that is no longer watched: what they were shown may be out of date."""
         for key in self._subscriptions.subscribers_of(resource):
             self._queue.mark(key, MarkClass.CHANGED, f"related {resource} is not watched any more")
 
-    # -- what workers say ------------------------------------------------------------------------------------------------------------
+    # -- what workers say ----------------------------------------------------------------------------------------------
 
     def subscribe(self, request: RelatedRequest) -> CachedRelated:
         """The related objects that the queries of `request` select. From now on its parent is subscribed to them."""

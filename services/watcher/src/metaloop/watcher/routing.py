@@ -1,4 +1,4 @@
-"""Caches, queue and router of one watcher, connected: changes go in, and come out as units of work that can be observed."""
+"""Caches, queue and router of one watcher, connected."""
 
 import time
 

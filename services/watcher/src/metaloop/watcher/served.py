@@ -1,7 +1,7 @@
-"""What the API server serves, as far as is known: by discovery, asked now and then, and by two watches that are ahead of it.
+"""What the API server serves, as far as is known: by discovery, asked now and then, and by two watches ahead of it.
 
 CRD         says itself what is served for it
-APIService  says which version another API server serves; that version is then asked itself, whatever discovery lists of it
+APIService  says which version another API server serves; discovery then asks for that version itself
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Served:
         self._interval_seconds = interval_seconds
         self._changed = changed
         self.version = 0
-        """Counts how often `resources` may have changed, or a server that was away came back. `changed` is set each time."""
+        """How often `resources` may have changed, or a server came back. `changed` is set each time."""
         self._of_crds: dict[ObjectKey, tuple[ResourceInfo, ...]] = {}
         """What each CRD has the API server serve. CRDs are ahead of discovery, so they prevail."""
         self._passed_on: dict[ObjectKey, str] = {}
@@ -64,7 +64,7 @@ class Served:
             self._take_crd(change)
 
     async def run(self) -> None:
-        """Ask discovery until cancelled: at once when a CRD or an APIService changes, and now and then for what is served without one."""
+        """Ask discovery until cancelled: at once when a CRD or an APIService changes, and now and then."""
         while True:
             self._may_differ.clear()
             pause_seconds = self._interval_seconds

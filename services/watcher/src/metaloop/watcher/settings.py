@@ -1,4 +1,4 @@
-"""The frozen settings this service reads from its environment, one documented field each."""
+"""The settings that this service reads from its environment."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 
 
 class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings):
-    """What can be set; each field is the environment variable METALOOP_<NAME>."""
+    """The settings. Each field is the environment variable METALOOP_<NAME>."""
 
     port: int = Field(default=8081, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
     debug_port: int = Field(
@@ -34,10 +34,10 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     discovery_interval_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="How often to ask what the API server serves. CRDs and APIServices are watched: theirs is known at once.",
+        description="How often to ask what the API server serves. What CRDs and APIServices add is known at once, since they are watched.",
     )
     watch_inactivity_seconds: float = Field(
-        default=70.0, gt=0, description="A watch that says nothing for so long, not even a bookmark (one a minute), is opened anew."
+        default=70.0, gt=0, description="A watch that is silent for so long, without even a bookmark (one a minute), is opened again."
     )
     read_your_writes_seconds: float = Field(
         default=2.0, ge=0, description="How long a parent waits, at most, until the cache has seen what its last sync wrote."
@@ -51,8 +51,8 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     controller_jobs: int = Field(
         default=192,
         gt=0,
-        description="How many jobs one controller may have on their way for each reconciler: three quarters of its WAITING_JOBS, "
-        "so that a controller whose hook hangs leaves places to others.",
+        description="How many jobs one controller may have in flight per reconciler: three quarters of its WAITING_JOBS, "
+        "so that a controller whose hook hangs leaves room to others.",
     )
 
     leader_election: bool = Field(
@@ -69,14 +69,14 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
 
     @property
     def lease_namespace(self) -> str:
-        """Where the Lease is."""
+        """The namespace of the Lease."""
         if self.leader_namespace:
             return self.leader_namespace
         return _NAMESPACE_OF_POD.read_text().strip() if _NAMESPACE_OF_POD.exists() else "default"
 
     @property
     def share(self) -> Share:
-        """Which controllers this watcher serves."""
+        """The controllers that this watcher serves."""
         index, _, count = self.shard.partition("/")
         return Share(shard=Shard(int(index), int(count)), target=parse_selector_text(self.target_label_selector))
 

@@ -1,4 +1,4 @@
-"""Detects that this process was suspended or starved: until it has read what waits for it, its caches may be older than they seem."""
+"""Detects that this process was suspended or starved. Its caches may be outdated until it has read what waits."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Keeps what runs equal to what the installed controllers need.
 
-Whatever may change what should run sets one event: a controller, a CRD, an APIService, discovery, a subscription, a watch that
-synced or failed. One task then compares what should run with what runs, and starts, replaces and stops the difference. So
-events may arrive in any order.
+Whatever may change what should run sets one event: a controller, a CRD, an APIService, discovery, a subscription, a
+watch that synced or failed. One task then compares what should run with what runs, and starts, replaces and stops the
+difference. So events may arrive in any order.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Supervisor:
         starting = [each.id.name for each in self.controllers if each.candidate and not each.running and not each.problem]
         return f"starting: {', '.join(starting)}" if starting else ""
 
-    # -- settling --------------------------------------------------------------------------------------------------------------------
+    # -- settling ------------------------------------------------------------------------------------------------------
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
         """Start, replace and stop what differs from what should run."""
@@ -129,10 +129,10 @@ class Supervisor:
     def _problems(self, instance: Instance) -> str:
         return "; ".join(f"{watch.id}: {problem}" for watch in instance.watches if (problem := self.routing.caches.problem(watch.id)))
 
-    # -- watches ---------------------------------------------------------------------------------------------------------------------
+    # -- watches -------------------------------------------------------------------------------------------------------
 
     def _adjust_watches(self, group: asyncio.TaskGroup) -> None:
-        """Watch what is needed, and nothing else. An instance whose resource was replaced by another of the same name must not go on."""
+        """Watch what is needed, and nothing else. Stop instances whose resource was replaced by another of its name."""
         running = {cache.watch.id: cache.watch for cache in self.routing.caches}
         for each in self.controllers:
             watches = each.candidate.watches if each.candidate is not None else ()

@@ -37,17 +37,17 @@ class Views:
     health: HealthSource
 
     def show_queue(self) -> list[JsonValue]:
-        """Every key that isn't blank: where it is, since when and why; what marked it again while a worker has it; and what it is timed for."""
+        """Every key that is not at rest: its stage and reason, what marked it again, and when its timers fire."""
         now = self.queue.clock()
         return [shown_entry(entry, now) for entry in self.queue.entries()]
 
     def show_leases(self) -> list[JsonValue]:
-        """Who holds what, and for how long unless it is renewed."""
+        """Every lease: who holds it, and when it expires unless it is renewed."""
         now = self.queue.clock()
         return [_lease(entry, entry.lease, now) for entry in self.queue.entries() if entry.lease is not None]
 
     def show_cache(self) -> list[JsonValue]:
-        """Each watched resource: what is cached of it, and how old that is at worst."""
+        """Each watch: what is cached, and how old that is at worst."""
         now = asyncio.get_running_loop().time()
         return [
             {
@@ -71,7 +71,7 @@ class Views:
         return [_health(health) for health in self.health()]
 
     async def serve(self, port: int) -> None:
-        """Serve `/debug/queue`, `/debug/leases`, `/debug/cache`, `/debug/subscriptions` and `/debug/controllers` until cancelled."""
+        """Serve the views until cancelled, as `/debug/<name>`: queue, leases, cache, subscriptions, controllers."""
         async with serving(self._app(), Listener(host=_LOOPBACK, port=port)) as address:
             log.info("views.served", **{fields.HOST: address.host, fields.PORT: address.port})
             await asyncio.Event().wait()
@@ -146,11 +146,11 @@ def _health(health: ControllerHealth) -> JsonObject:
 
 
 def count_queue(queue: WorkQueue) -> None:
-    """Have Prometheus see what the queue holds and what it counted."""
-    metrics.observed("metaloop_queue_waiting", "Parents that wait for their turn.", lambda: queue.waiting)
-    metrics.observed("metaloop_queue_gated", "Parents that wait until the cache has seen their last sync's writes.", lambda: queue.gated)
-    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker took yet.", lambda: queue.unclaimed)
-    metrics.observed("metaloop_queue_leased", "Parents that a worker holds.", lambda: queue.leased)
+    """Export what the queue holds and what it counted."""
+    metrics.observed("metaloop_queue_waiting", "Keys that wait for their turn.", lambda: queue.waiting)
+    metrics.observed("metaloop_queue_gated", "Keys that wait until the cache has seen the writes of their last sync.", lambda: queue.gated)
+    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker has claimed.", lambda: queue.unclaimed)
+    metrics.observed("metaloop_queue_leased", "Keys that a worker holds.", lambda: queue.leased)
     for name in queue.counts.__slots__:
         metrics.observed(
             f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(queue.counts, name)
@@ -158,6 +158,6 @@ def count_queue(queue: WorkQueue) -> None:
 
 
 def count_cache(caches: Caches) -> None:
-    """Have Prometheus see what is cached."""
+    """Export what is cached."""
     metrics.observed("metaloop_cache_objects", "Objects in the cache.", lambda: sum(len(cache.objects) for cache in caches))
     metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(caches))

@@ -79,7 +79,7 @@ class CacheSink:
 def _record(obj: JsonObject, *, field_manager: str) -> Record:
     try:
         record = record_of(obj, field_manager=field_manager)
-    except (TypeError, ValueError) as problem:  # JSON that can be read but not written: nested too deep, broken surrogates
+    except (TypeError, ValueError) as problem:  # JSON that cannot be written: nested too deep, broken surrogates
         raise MalformedObject(str(problem)) from problem
     if record is None:
         raise MalformedObject("an object without name or UID")

@@ -39,19 +39,23 @@ class WorkQueue:
         self._state = self._new_state()
 
     def begin_term(self) -> None:
-        """Forget every key, lease and controller: a leader term begins from what the workers hold and from marking every parent."""
+        """Forget every key, lease and controller.
+
+        A leader term begins from the leases that workers hold and from marking every parent.
+        """
         self._state = self._new_state()
 
     def _new_state(self) -> QueueState:
         epoch = f"{time.time_ns():x}"  # no earlier term of any watcher had it
         return QueueState(shard=self._shard, epoch=epoch, cache=self._cache, limits=self._limits)
 
-    # -- from the router -------------------------------------------------------------------------------------------------------------
+    # -- from the router -----------------------------------------------------------------------------------------------
 
     def mark(self, key: JobKey, klass: MarkClass, reason: str, *, version: int = 0) -> None:
-        """Have `key` run, or run once more if it is leased. `version` is what the parent came to, if it is the parent that changed.
+        """Have `key` run, or run once more if it is leased.
 
-        Where traces are on, one begins here and the job carries it on.
+        `version` is what the parent came to, if it is the parent that changed. Where traces are on, one begins here and
+        the job carries it on.
         """
         with span("mark") as marked:
             if marked.traceparent:
@@ -67,12 +71,12 @@ class WorkQueue:
         self._state.forget(key)
 
     def progress(self, resource: ResourceId, namespace: str, name: str) -> None:
-        """Let keys run that waited for an event of this object. To be called for each event, after the cache took it."""
+        """Let keys run that waited for an event of this object. Call it for each event, once it is cached."""
         if self._state.gated and self._state.progress((resource, namespace, name), now=self.clock()):
             self.wakeup.set()
 
     def set_controller(self, controller: ControllerId, *, resync_seconds: float | None = None, max_concurrent: int | None = None) -> None:
-        """Set the resync period of a controller's keys, and how many of them may be in flight at once; None for no resync, no limit."""
+        """Set the resync period of a controller's keys, and how many may be in flight; None for no resync, no limit."""
         self._state.set_controller(controller, resync_seconds=resync_seconds, max_concurrent=max_concurrent, now=self.clock())
         self.wakeup.set()
 
@@ -80,7 +84,7 @@ class WorkQueue:
         """Forget all keys of a controller."""
         self._state.forget_controller(controller)
 
-    # -- from the ownership handover -------------------------------------------------------------------------------------------------
+    # -- from the ownership handover -----------------------------------------------------------------------------------
 
     def block(self, controller: ControllerId) -> None:
         """Hand out no key of a controller until it is unblocked. Its keys can be marked, and live leases go on."""
@@ -95,7 +99,7 @@ class WorkQueue:
         """Whether a worker holds a key of a controller."""
         return self._state.is_leased(controller)
 
-    # -- towards the stream ----------------------------------------------------------------------------------------------------------
+    # -- towards the stream --------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """Do what is due."""
@@ -127,7 +131,7 @@ class WorkQueue:
         self._state.offer_all_again()
         self.wakeup.set()
 
-    # -- from the workers ------------------------------------------------------------------------------------------------------------
+    # -- from the workers ----------------------------------------------------------------------------------------------
 
     def claim(self, key: JobKey, *, worker: str, slots: int) -> Lease | Busy | Gone:
         """A new lease for `worker`, or why there is none; `slots` is how many more jobs it can take.
@@ -167,7 +171,7 @@ class WorkQueue:
         self._state.receipt(lease, now=self.clock())
         self.wakeup.set()
 
-    # -- for inspection --------------------------------------------------------------------------------------------------------------
+    # -- for inspection ------------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
         """All entries, to be read only."""

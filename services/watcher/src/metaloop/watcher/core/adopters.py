@@ -1,7 +1,7 @@
 """Which parents may adopt an orphan: an index of parents by their selectors.
 
-A parent whose selector requires `app=web` is filed under that pair, so an orphan finds its few candidates by its own labels,
-however many parents there are. Selectors without any equality are rare; those are all evaluated.
+A parent whose selector requires `app=web` is filed under that pair, so an orphan finds its few candidates by its own
+labels, however many parents there are. Selectors without any equality are rare; those are all evaluated.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +42,7 @@ class Adopters:
         return self._selectors.get(parent)
 
     def matching(self, namespace: str, labels: Mapping[str, str]) -> Iterator[ObjectKey]:
-        """The parents in `namespace`, and the cluster-scoped ones, whose selectors match an orphan with these labels."""
+        """The parents in `namespace` and the cluster-scoped ones whose selectors match an orphan with `labels`."""
         for bucket in product({namespace, ""}, (*labels.items(), None)):
             for parent in self._buckets.get(bucket, ()):
                 if self._selectors[parent].matches(labels):

@@ -1,4 +1,4 @@
-"""When a key is tried again after a sync, by how the sync ended; and when it is resynced though nothing happened."""
+"""When a key is retried after a sync, by how the sync ended, and when it is resynced without a change."""
 
 from typing import NamedTuple
 from zlib import crc32
@@ -11,27 +11,27 @@ LONGEST_SECONDS = 1000.0
 _DOUBLINGS_TO_LONGEST = 18
 _RESYNC_JITTER = 0.1
 GRID = 10
-"""What can wait a moment happens at whole tenths of a second."""
+"""Timers that can wait a moment fire at whole tenths of a second: this many grid points a second."""
 
 
 class Next(NamedTuple):
-    """How many syncs failed in a row now, and how long until the next try; None where none is due."""
+    """How many syncs have failed in a row, and the time until the next try; None where none is due."""
 
     failures: int
     wait_seconds: float | None
 
 
 def backoff_seconds(failures: int) -> float:
-    """The wait after so many failures in a row: 5 ms after the first, doubled with each, and never above 1000 s."""
+    """The wait after so many failures in a row: 5 ms after the first, doubled with each, at most 1000 s."""
     if failures > _DOUBLINGS_TO_LONGEST:
         return LONGEST_SECONDS
     return min(_FIRST_SECONDS * 2 ** max(0, failures - 1), LONGEST_SECONDS)
 
 
 def try_after(report: SyncReport | None, *, failures: int) -> Next:
-    """What follows from a report; a sync that nobody reported on counts as failed.
+    """What follows from a report. A sync without a report counts as failed.
 
-    A throttled sync didn't fail where the webhook said for how long to stay away; where it didn't say, the wait must grow.
+    A throttled sync is no failure if the webhook said how long to wait; if it did not, the wait must grow.
     """
     match report.result if report else "retry":
         case "done":
@@ -46,7 +46,7 @@ def try_after(report: SyncReport | None, *, failures: int) -> Next:
 
 
 def resync_due(key: JobKey, *, period_seconds: float, now: float) -> float:
-    """The time of the next resync: ten percent early or late, each key by its own, so that they don't all come at once."""
+    """The time of the next resync: up to ten percent early or late, so that not all keys are resynced at once."""
     spread = crc32(f"{key} {int(now)}".encode()) / 2**31 - 1.0
-    # The keys of a tenth of a second go together: every process on the way wakes up once for many jobs, and each costs nearly half the CPU.
+    # Resyncs go in batches of a tenth of a second: to wake up once for many jobs nearly halves the CPU.
     return round((now + period_seconds * (1.0 + _RESYNC_JITTER * spread)) * GRID) / GRID

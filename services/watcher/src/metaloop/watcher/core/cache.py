@@ -35,7 +35,7 @@ class ResourceCache:
         self._unlisted: set[ObjectKey] | None = None
         """During a list: the keys that it has not shown yet."""
 
-    # -- from the watch --------------------------------------------------------------------------------------------------------
+    # -- from the watch ------------------------------------------------------------------------------------------------
 
     def begin_list(self) -> None:
         """A list begins. What it does not show is gone when it ends."""
@@ -57,7 +57,10 @@ class ResourceCache:
         return Change(self.watch, record.key, old, record)
 
     def remove(self, record: Record) -> Change | None:
-        """Remove an object; returns the change, or None where it was not there. The record's version is that of its deletion."""
+        """Remove an object; returns the change, or None where it was not there.
+
+        The record's version is that of the deletion.
+        """
         self.version = max(self.version, record.resource_version)
         return self._drop(record.key)
 
@@ -65,14 +68,14 @@ class ResourceCache:
         """The list was complete, as of `version`; returns the deletions that it implies."""
         gone, self._unlisted = self._unlisted or set(), None
         self.is_synced = True
-        self.version = version_number(version) or self.version  # a server that was restored from a backup is further back than it was
+        self.version = version_number(version) or self.version  # after a restore from a backup, an earlier one
         return [change for key in gone if (change := self._drop(key)) is not None]
 
     def progress(self, version: str) -> None:
         """The watch has come as far as `version`, even if no object changed."""
         self.version = max(self.version, version_number(version))
 
-    # -- queries ---------------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def owned_by(self, uid: str) -> Iterator[Record]:
         """The objects whose controller has this UID."""
@@ -96,8 +99,8 @@ class ResourceCache:
     def has_seen(self, write: Write) -> bool:
         """Whether it is no older than a write.
 
-        A version that is not a number cannot be compared and counts as seen. A write that may not have been executed counts as
-        seen once the object exists.
+        A version that is not a number cannot be compared and counts as seen. A write that may not have been executed
+        counts as seen once the object exists.
         """
         record = self.objects.get((write.namespace, write.name))
         if write.is_deletion:
@@ -107,7 +110,7 @@ class ResourceCache:
         wanted = version_number(write.resource_version)
         return self.version >= wanted or (record is not None and record.resource_version >= wanted)
 
-    # -- indexes ---------------------------------------------------------------------------------------------------------------------
+    # -- indexes -------------------------------------------------------------------------------------------------------
 
     def _candidates(self, namespace: str, selector: Selector) -> Iterable[Mapping[ObjectKey, None]]:
         pair = equality_of(selector)

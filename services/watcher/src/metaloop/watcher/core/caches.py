@@ -50,14 +50,14 @@ class Caches:
         cache = self._by_id.get(watch)
         return cache.objects.get(key) if cache is not None else None
 
-    # -- how far they have come ------------------------------------------------------------------------------------------------------
+    # -- how far they have come ----------------------------------------------------------------------------------------
 
     def has_seen(self, write: Write) -> bool:
-        """Whether every cache of a write's resource is no older than it. A resource that is not watched cannot be waited for."""
+        """Whether every cache of a write's resource is no older than it; also where the resource is not watched."""
         return all(cache.has_seen(write) for cache in self._by_resource.get(write.resource, ()))
 
     def is_silent(self, resource: ResourceId, *, since: float) -> bool:
-        """Whether a watch of the resource has heard nothing since then. Then an event that is awaited may still come."""
+        """Whether a watch of the resource has heard nothing since then, so that awaited events may still come."""
         return any(cache.status.heard_at <= since for cache in self._by_resource.get(resource, ()))
 
     def is_behind(self, watches: Iterable[WatchId], *, now: float) -> bool:

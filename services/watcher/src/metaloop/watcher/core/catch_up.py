@@ -1,7 +1,7 @@
-"""Whether the caches may be older than our own last writes: after a watch broke, or this process stalled, until they have caught up.
+"""Whether the caches may be older than our own last writes, after a watch broke or this process stalled.
 
-An acknowledged write is awaited by its version (see `gate.py`). Where the answer to a write was lost, or a worker died, the
-version is unknown. Then only time helps, counted from when events flow again.
+An acknowledged write is awaited by its version (see `gate.py`). Where the answer to a write was lost, or a worker died,
+the version is unknown. Then only time helps, counted from when events flow again.
 """
 
 from dataclasses import dataclass

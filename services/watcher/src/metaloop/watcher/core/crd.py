@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition makes the API server serve, known from the object itself: discovery tells of it only a while later."""
+"""What a CustomResourceDefinition makes the API server serve. Discovery lists it only later."""
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
@@ -6,7 +6,10 @@ from metaloop.common.objects.resource import ResourceInfo
 
 
 def resources_of(crd: JsonObject) -> tuple[ResourceInfo, ...]:
-    """The resources that are served for `crd`, one for each version: none before it is established, and none once it is being deleted."""
+    """The resources that are served for `crd`, one for each version.
+
+    There are none before it is established, and none once it is being deleted.
+    """
     if unstructured.is_deleting(crd) or not _is_established(crd):
         return ()
     spec = unstructured.child_object(crd, "spec")

@@ -1,23 +1,24 @@
-"""Who leads, by a Lease: what each of several watchers may conclude from what it saw of the one object they share.
+"""Leader election by a Lease: what each candidate may conclude from what it saw of the one object that they share.
 
-- At most one leads at any time. A leader counts its right from when it *sent* its last renewal, and only for a part of the lease; others
-  count from when they *saw* that renewal, and for the whole of it.
-- What lies between outlasts a leader's last words: who asked it doesn't listen any more when another begins.
-- No two clocks are compared: `now` is always this process's own, and one that goes on while the process or the machine sleeps.
-- A leader that was asleep finds its right run out before it acts again, since it asks each time before it speaks.
-- A leader that doesn't reach NATS, where its workers are, says so with each renewal. One who does reach it asks for the Lease, and only then is it given back:
-  where NATS is away for all, nobody changes places.
+- At most one candidate leads at any time. A leader counts from when it *sent* its last renewal, and only for a part of
+  the lease. Others count from when they *saw* that renewal, and for the whole lease.
+- The difference outlasts a leader's last answers: nobody waits for one any more when another leader begins.
+- No two clocks are compared. `now` is this process's own clock, one that goes on while the process or the machine
+  sleeps.
+- A leader that was asleep finds its lease expired before it acts again, since it asks each time before it does.
+- A leader that does not reach its workers says so with each renewal. A candidate that reaches them asks for the Lease,
+  and only then is it given back. If nobody reaches them, the leader stays.
 """
 
 from dataclasses import dataclass, replace
 
 _OWN_SHARE = 2 / 3
-"""How much of the lease its holder counts on at most; the rest lies between its end and anybody else's beginning."""
-WORDS_LAST_SECONDS = 2
-"""That rest is never shorter than what a worker waits for an answer: a lease that was granted with a leader's last word, and was long on its way,
-must not be taken by a worker after the next leader has asked all of them what they hold."""
-SHORTEST_SECONDS = WORDS_LAST_SECONDS + 1
-"""The shortest lease: a holder needs a second of its own to renew it in. A Lease object counts in whole seconds."""
+"""How much of the lease its holder counts on at most. The rest lies between its end and another's beginning."""
+ANSWERS_LAST_SECONDS = 2
+"""That rest is never shorter than a worker waits for an answer. A lease that the leader granted last, and that was long
+on its way, must not reach a worker after the next leader has asked all workers which leases they hold."""
+SHORTEST_SECONDS = ANSWERS_LAST_SECONDS + 1
+"""The shortest lease: its holder needs a second in which to renew it. A Lease object counts whole seconds."""
 _TRIES_IN_OWN_SHARE = 5
 _RELEASED_SECONDS = 1
 
@@ -33,9 +34,9 @@ class LeaseRecord:
     transitions: int = 0
     resource_version: str = ""
     is_cut_off: bool = False
-    """Whether its holder hasn't reached NATS for longer than the lease."""
+    """Whether its holder has not reached its workers for longer than the lease."""
     wanted_by: str = ""
-    """Who reaches NATS, and asked a holder that doesn't to give way."""
+    """The candidate that reaches the workers and asked a holder that does not to resign; empty for none."""
 
 
 class Election:
@@ -47,32 +48,32 @@ class Election:
         self.record = LeaseRecord()
         """The Lease as it was seen last."""
         self._seen_at = float("-inf")
-        """When the record was seen to change last."""
+        """When the record was last seen to change."""
         self._holds_until = float("-inf")
 
     @property
     def retry_seconds(self) -> float:
-        """How often the holder renews; others look twice as often."""
+        """How often the holder renews. Other candidates look twice as often."""
         return self.own_seconds / _TRIES_IN_OWN_SHARE
 
     @property
     def own_seconds(self) -> float:
         """For how long the holder counts on a renewal."""
-        return min(self.lease_seconds * _OWN_SHARE, self.lease_seconds - WORDS_LAST_SECONDS)
+        return min(self.lease_seconds * _OWN_SHARE, self.lease_seconds - ANSWERS_LAST_SECONDS)
 
     def see(self, record: LeaseRecord, *, now: float) -> None:
-        """The Lease is like this."""
+        """Take note of the Lease as it is."""
         if record != self.record and not _only_asks(record, self.record):
             self._seen_at = now
         self.record = record
 
     def may_take(self, now: float) -> bool:
-        """Whether nobody has the Lease, as far as this candidate can tell."""
+        """Whether nobody holds the Lease, as far as this candidate can tell."""
         holder = self.record.holder
         return not holder or holder == self.identity or now >= self._seen_at + self.record.duration_seconds
 
     def bid(self, *, at: str, is_cut_off: bool = False) -> LeaseRecord:
-        """What to write to take or keep the Lease; `at` is the time by the wall's clock, for people to read."""
+        """What to write to take or keep the Lease; `at` is the wall-clock time, for people to read."""
         is_ours = self.record.holder == self.identity
         return LeaseRecord(
             holder=self.identity,
@@ -90,7 +91,7 @@ class Election:
         return self.record.is_cut_off and not self.record.wanted_by and self.record.holder != self.identity
 
     def request(self) -> LeaseRecord:
-        """What to write to ask for the Lease; that is no renewal."""
+        """What to write to ask for the Lease. That is no renewal."""
         return replace(self.record, wanted_by=self.identity)
 
     def won(self, record: LeaseRecord, *, sent: float, now: float) -> None:
@@ -107,7 +108,7 @@ class Election:
         return max(0.0, self._holds_until - now)
 
     def resign(self, *, at: str) -> LeaseRecord:
-        """What to write to let others have the Lease at once; this candidate leads no more."""
+        """What to write to give the Lease back. This candidate no longer leads."""
         self._holds_until = float("-inf")
         return LeaseRecord(
             duration_seconds=_RELEASED_SECONDS,

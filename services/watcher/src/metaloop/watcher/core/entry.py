@@ -1,4 +1,4 @@
-"""What the queue knows of one key: its stage, why it must run, who holds it."""
+"""The state of one key in the queue: its stage, why it must run, who holds it."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
@@ -18,18 +18,18 @@ class Mark:
     reason: str
     traceparent: str = ""
     versions: frozenset[int] = frozenset()
-    """The resourceVersions that the parent came to, where its own changes are all that marked it; empty where there was anything else."""
+    """The resourceVersions that the parent came to, if nothing but its own changes marked it; else empty."""
     since: float = 0.0
     """When it was made."""
 
     def weighed(self, own: frozenset[int]) -> "Mark":
-        """The mark, as an echo where it tells of nothing but our `own` writes to the parent."""
+        """The mark, as an echo if it stands for nothing but our `own` writes to the parent."""
         is_echo = self.klass is MarkClass.CHANGED and self.versions and self.versions <= own
         return replace(self, klass=MarkClass.ECHO) if is_echo else self
 
 
 def stronger(first: Mark | None, second: Mark) -> Mark:
-    """One mark for both: the one of the higher class, and of two equals the first."""
+    """One mark for both: the one of the higher class; of two equals the first."""
     if first is None or second.klass < first.klass:
         return second
     if second.klass > first.klass or not first.versions:
@@ -38,38 +38,38 @@ def stronger(first: Mark | None, second: Mark) -> Mark:
 
 
 class Stage(Enum):
-    """Where a key is."""
+    """The stage of a key."""
 
     IDLE = "idle"
-    """Nobody marked it since its last sync."""
+    """Not marked since its last sync."""
     WAITING = "waiting"
-    """Marked, and in our order."""
+    """Marked, and in the fair queue."""
     GATED = "gated"
-    """Marked, but the cache hasn't seen yet what its last sync wrote."""
+    """Marked, but the cache has not seen yet what its last sync wrote."""
     QUEUED = "queued"
-    """Offered to the stream, as far as we know in it, and not claimed."""
+    """Offered to the stream, as far as is known in it, and not claimed."""
     LEASED = "leased"
-    """Claimed by a worker; marked once more while it runs, it is dirty."""
+    """Claimed by a worker. Marked again meanwhile, it is dirty."""
 
 
 class Offer(Enum):
-    """What we know of a queued key's message."""
+    """What is known of a queued key's message."""
 
     SENT = "sent"
-    """Nothing yet: the server hasn't answered."""
+    """Nothing yet: the server has not answered."""
     STORED = "stored"
     """It is in the stream."""
     REFUSED = "refused"
-    """The stream holds an older message of the key, maybe in the hands of a worker that we don't know of."""
+    """The stream holds an older message of the key, perhaps delivered to an unknown worker."""
 
 
 class Purpose(IntEnum):
-    """What a key's timers are for."""
+    """The purposes of a key's timers."""
 
     STAGE = 0
-    """Something must have happened by then: an offer answered, a message claimed, a lease renewed, a receipt arrived."""
+    """Something must have happened: an offer answered, a message claimed, a lease renewed, a receipt received."""
     GATE = 1
-    """The cache had its time to see the writes."""
+    """The cache has had its time to see the writes."""
     RETRY = 2
     RESYNC_AFTER = 3
     RESYNC = 4
@@ -77,27 +77,27 @@ class Purpose(IntEnum):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Lease:
-    """A worker's right to sync a key: while it lives, nobody else gets the key."""
+    """A worker's right to sync a key. While it lives, nobody else gets the key."""
 
     id: str
     worker: str
     expires: float
     serves: Mark
-    """The mark that the sync answers; it comes back where the lease expires."""
+    """The mark that the sync answers. It comes back if the lease expires."""
     report: SyncReport | None = None
     has_receipt: bool = False
-    """Whether the server told that the job is out of the stream. The sync is over when both are there."""
+    """Whether the server confirmed that the job is out of the stream. The sync is over once both are there."""
     is_dismissed: bool = False
     """Whether there was nothing to sync, so that no report will come."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the worker has told all that it will tell."""
+        """Whether nothing more is expected of the worker."""
         return self.has_receipt and (self.report is not None or self.is_dismissed)
 
 
 class Entry:
-    """One key. Compared by identity, since it is looked up far more often than made."""
+    """One key. Compared by identity, since entries are looked up far more often than made."""
 
     __slots__ = ("failures", "flow", "key", "lease", "mark", "offer", "own_versions", "refusals", "stage", "stage_timer", "timers")
 
@@ -106,7 +106,7 @@ class Entry:
         self.flow = flow
         self.stage = Stage.IDLE
         self.mark: Mark | None = None
-        """Why it must run (again). None when idle; never None when waiting, gated or queued; when leased, it says whether the key is dirty."""
+        """Why it must run (again). None when idle, never None when waiting, gated or queued; set when leased: dirty."""
         self.offer: Offer | None = None
         """None unless queued."""
         self.refusals = 0
@@ -114,21 +114,21 @@ class Entry:
         self.lease: Lease | None = None
         """None unless leased."""
         self.failures = 0
-        """How many syncs failed since the last that didn't."""
+        """How many syncs have failed in a row."""
         self.own_versions: frozenset[int] = frozenset()
-        """What the parent came to by the writes of its last sync: its next events tell of these, and are only their echoes."""
+        """The versions that the last sync's writes gave the parent. Events with these versions are echoes."""
         self.stage_timer = Timer(key, Purpose.STAGE)
-        """Runs while the key is queued or leased, and no longer."""
+        """Runs while the key is queued or leased."""
         self.timers: dict[Purpose, Timer[JobKey]] = {}
-        """The others, each made when it is first needed."""
+        """The other timers, each made when it is first needed."""
 
     def job(self, shard: str) -> Job:
-        """What is published for it."""
+        """The job that is published for it."""
         reason, traceparent = (self.mark.reason, self.mark.traceparent) if self.mark else ("", "")
         return Job(key=self.key, shard=shard, reason=reason, traceparent=traceparent)
 
     def learn_writes(self, report: SyncReport | None) -> None:
-        """Know the last sync's writes to the parent, and a mark that was only their echo."""
+        """Learn the last sync's writes to the parent, and weigh a mark that may be only their echo."""
         writes = report.writes if report is not None else ()
         parent = (self.key.resource, self.key.namespace, self.key.name)
         own = [version_number(write.resource_version) for write in writes if (write.resource, write.namespace, write.name) == parent]
@@ -137,12 +137,12 @@ class Entry:
             self.mark = self.mark.weighed(self.own_versions)
 
     def due(self, purpose: Purpose) -> float | None:
-        """When its timer for `purpose` fires; None while there is none."""
+        """When its timer for `purpose` fires; None while it is not set."""
         timer = self.timers.get(purpose)
         return timer.due if timer else None
 
     def stop(self, purpose: Purpose) -> None:
-        """Have its timer for `purpose` not fire."""
+        """Stop its timer for `purpose`."""
         timer = self.timers.get(purpose)
         if timer:
             timer.due = None

@@ -31,7 +31,7 @@ class EntryTimers:
 
     def expect(self, entry: Entry, *, by: float) -> None:
         """Fire the stage timer of `entry` unless something happens to it before. What that is depends on its stage."""
-        # Most of these timers are stopped before they fire: one wake-up skips hundreds of them. Later than asked, never earlier.
+        # Most of these timers are stopped before they fire: one wake-up skips hundreds. Never earlier than asked.
         self._timers.set(entry.stage_timer, due=ceil(by * GRID) / GRID)
 
     def set(self, entry: Entry, purpose: Purpose, *, due: float) -> None:

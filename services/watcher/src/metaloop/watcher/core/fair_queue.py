@@ -1,13 +1,13 @@
 """The order of waiting keys: fair queueing among controllers, priority classes and aging within each.
 
-- **Round robin among controllers.** Each controller is one flow. A flow with a thousand waiting keys gets no more turns than
-  one with a single key; a flow at its concurrency limit is skipped until one of its keys is done.
-- **Priority within a flow**: a *new* parent goes before a *changed* one, that before the *echo* of our own write to a parent
-  (its hook has been called with the change already and rarely has anything to add), that before a *retry*, that before a
-  *resync*.
+- **Round robin among controllers.** Each controller is one flow. A flow with a thousand waiting keys gets no more turns
+  than one with a single key; a flow at its concurrency limit is skipped until one of its keys is done.
+- **Priority within a flow**: a *new* parent goes before a *changed* one, that before the *echo* of our own write to a
+  parent (its hook has been called with the change already and rarely has anything to add), that before a *retry*, that
+  before a *resync*.
 - **Aging**: every fourth turn of a flow goes to a lower class in which a key has waited too long, so nothing starves.
-- **Newest and oldest alternate** within a class: a fresh change overtakes a backlog after one turn, and the oldest key still
-  advances with every second turn.
+- **Newest and oldest alternate** within a class: a fresh change overtakes a backlog after one turn, and the oldest key
+  still advances with every second turn.
 """
 
 from collections import OrderedDict, deque

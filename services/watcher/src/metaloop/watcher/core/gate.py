@@ -68,7 +68,7 @@ class Gate(Generic[Waiter]):
         return [waiter for waiter in tuple(self._waiters.get(name, ())) if self._is_last_awaited(name, waiter)]
 
     def _is_last_awaited(self, name: ObjectName, waiter: Waiter) -> bool:
-        """Whether the event was the last that `waiter` awaited. It is awaited no longer if the cache has seen its write."""
+        """Whether `waiter` awaits nothing any more, after an event of this object."""
         awaited = self._awaited[waiter]
         if not self.cache.has_seen(awaited[name]):
             return False

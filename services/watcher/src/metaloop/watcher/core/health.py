@@ -1,4 +1,4 @@
-"""The health of a controller: what prevents it from being served, how many parents it has and which fail; and its status."""
+"""The health of a controller: what prevents it from being served, how many of its parents fail, and its status."""
 
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -160,7 +160,10 @@ def _reason_by_owner(fault: AnyFault) -> str:
 
 
 def status_of(summary: HealthSummary, before: JsonObject, *, at: str) -> JsonObject:
-    """The status to write over `before`. Conditions of others stay; `at` is the transition time of a condition of ours that changed."""
+    """The status to write over `before`. Conditions of others stay.
+
+    `at` is the transition time of our conditions that changed.
+    """
     conditions = before.get("conditions")
     former = [entry for entry in conditions if is_object(entry)] if isinstance(conditions, list) else []
     return {

@@ -8,7 +8,7 @@ class Limits:
     """The time limits of the queue, in seconds, and how many jobs one controller may have in flight."""
 
     lease_seconds: float = 5.0
-    """A lease that is not renewed for so long is over. Equals the stream's `ack_wait`, so that its job comes back as it ends."""
+    """A lease that is not renewed for so long is over. Equals the stream's `ack_wait`, so its job comes back then."""
     gate_seconds: float = 2.0
     """The longest that a key waits for the cache to see its writes."""
     answer_seconds: float = 1.0

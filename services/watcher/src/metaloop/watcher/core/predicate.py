@@ -1,4 +1,4 @@
-"""Whether a change is worth a job: same version, status alone."""
+"""Whether a change of a parent is worth a job."""
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -6,9 +6,9 @@ from metaloop.watcher.core.record import Record
 
 
 def is_status_only(old: Record, new: Record) -> bool:
-    """Whether nothing that `ignoreStatusChanges` cares for differs: not generation, labels, annotations, deletion.
+    """Whether nothing but the status differs: generation, labels, annotations and deletion are the same.
 
-    A kind without generation can't tell its data's changes by it, so there everything beside metadata and status counts.
+    For kinds without a generation, everything beside metadata and status is compared.
     """
     if new.is_deleting or old.uid != new.uid or old.labels != new.labels:
         return False

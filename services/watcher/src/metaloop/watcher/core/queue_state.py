@@ -1,8 +1,8 @@
 """The state of the work queue: what is dirty, in flight or waiting for a timer, and what goes next. Fair and stingy.
 
-The queue of all units of work, as client-go's workqueue is one, but with its workers behind a message stream that may lose,
-duplicate and reorder. A pure state machine: it is told what happened and when, and returns what to publish and when to ask
-again.
+The queue of all units of work, as client-go's workqueue is one, but with its workers behind a message stream that may
+lose, duplicate and reorder. A pure state machine: it is told what happened and when, and returns what to publish and
+when to ask again.
 
     mark      any event, any timer                       the key must run (again)
     take      the window has room, the key is next       its job is to be published                     Add
@@ -12,15 +12,17 @@ again.
 
 Properties:
 
-- **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one. Marks
-  of a key that is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it answers
-  every mark before it.
-- **single**: a lease lives until it is over or was not renewed for `lease_seconds`. Until then other claims are told to come
-  back. A worker measures that time from before it sent its last confirmed renewal, so its own view of the lease ends first.
-- **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims it.
-  A lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and costs nothing.
-- **read your writes**: after a sync the key is not handed out before the cache has seen what the sync wrote, or two seconds
-  have passed. So the echoes of K writes cost one sync, not K.
+- **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one.
+  Marks of a key that is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it
+  answers every mark before it.
+- **single**: a lease lives until it is over or was not renewed for `lease_seconds`. Until then other claims are told to
+  come back. A worker measures that time from before it sent its last confirmed renewal, so its own view of the lease
+  ends first.
+- **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims
+  it. A lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and
+  costs nothing.
+- **read your writes**: after a sync the key is not handed out before the cache has seen what the sync wrote, or two
+  seconds have passed. So the echoes of K writes cost one sync, not K.
 - **fair**: see `fair_queue.py`.
 """
 
@@ -70,7 +72,7 @@ class QueueState:
         self._timers = EntryTimers()
         """Of entries that are not blank."""
 
-    # -- what marks keys -------------------------------------------------------------------------------------------------------------
+    # -- what marks keys -----------------------------------------------------------------------------------------------
 
     def mark(self, key: JobKey, mark: Mark, *, now: float) -> None:
         """Have `key` run, or run once more where it is leased."""
@@ -84,13 +86,16 @@ class QueueState:
             self._order.push(entry, entry.flow, entry.mark.klass, now=now)
 
     def forget(self, key: JobKey) -> None:
-        """Stop the timers of `key` and drop its mark: its parent is gone. New marks count, and a worker that holds the key finishes."""
+        """Stop the timers of `key` and drop its mark: its parent is gone.
+
+        New marks count, and a worker that holds the key finishes.
+        """
         entry = self._entries.get(key)
         if entry is not None:
             self._forget(entry)
 
     def set_controller(self, controller: ControllerId, *, resync_seconds: float | None, max_concurrent: int | None, now: float) -> None:
-        """Set the resync period of a controller's keys, and how many of them may be in flight at once; None for no resync, no limit."""
+        """Set the resync period of a controller's keys, and how many may be in flight; None for no resync, no limit."""
         flow = self._flow_of(controller)
         self._order.limit(flow, max_concurrent)
         if not self._timers.set_resync_period(controller, resync_seconds):
@@ -120,14 +125,14 @@ class QueueState:
             self._flows.pop(controller, None)
 
     def progress(self, name: ObjectName, *, now: float) -> bool:
-        """Whether keys may run that waited for an event of this object. To be called for each event, after the cache took it."""
+        """Whether keys may run that waited for an event of this object. Call it for each event, once it is cached."""
         passing = self._gate.progress(name)
         for entry in passing:
             entry.stop(Purpose.GATE)
             self._pass_gate(entry, now)
         return bool(passing)
 
-    # -- time ------------------------------------------------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
         """Do what is due by `now`."""
@@ -138,7 +143,7 @@ class QueueState:
         """When to `advance` next, unless something else happens before."""
         return self._timers.next_due()
 
-    # -- towards the stream ----------------------------------------------------------------------------------------------------------
+    # -- towards the stream --------------------------------------------------------------------------------------------
 
     def take(self, now: float) -> Job | None:
         """The job to publish next; None where the window is full or nothing may go. Ask until it is None."""
@@ -158,7 +163,7 @@ class QueueState:
             self._timers.expect(entry, by=now + self._limits.claim_seconds)
 
     def refused(self, key: JobKey, *, now: float) -> None:
-        """The stream holds an older job of the key. A worker may have observed the world for it already, so the offer is repeated."""
+        """The stream holds an older job of the key. A worker may have claimed that one, so the offer is repeated."""
         self.counts.refusals += 1
         entry = self._queued(key)
         if entry is not None:
@@ -179,10 +184,10 @@ class QueueState:
             if entry.stage is Stage.QUEUED:
                 self._offers.repeat(entry)
 
-    # -- towards the workers ---------------------------------------------------------------------------------------------------------
+    # -- towards the workers -------------------------------------------------------------------------------------------
 
     def claim(self, key: JobKey, *, worker: str, now: float) -> Lease | Busy | Gone:
-        """A new lease for `worker`, or why there is none. The caller answers it with what the cache holds at this moment."""
+        """A new lease for `worker`, or why there is none. Answer it with what the cache holds at this moment."""
         entry = self._entries.get(key)
         if entry is not None and entry.lease is not None:
             refusal = self._end_lease_or_refuse(entry, entry.lease, worker=worker, now=now)
@@ -205,7 +210,10 @@ class QueueState:
         self._forget(self._leases[lease.id])
 
     def renew(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
-        """Whether `worker` still holds a lease, which then lives on. A lease of an earlier term is adopted unless the key is held."""
+        """Whether `worker` still holds a lease, which then lives on.
+
+        A lease of an earlier term is adopted unless another worker holds the key.
+        """
         entry = self._leases.get(lease_id)
         if entry is not None and entry.lease is not None:
             entry.lease.expires = now + self._limits.lease_seconds
@@ -247,7 +255,7 @@ class QueueState:
         entry.lease.has_receipt = True
         self._finish_or_wait(entry, entry.lease, now)
 
-    # -- for inspection ------------------------------------------------------------------------------------------------------------------
+    # -- for inspection ------------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
         """All entries, to be read only."""
@@ -282,7 +290,7 @@ class QueueState:
         """How many keys a worker holds."""
         return len(self._leases)
 
-    # -- stages ----------------------------------------------------------------------------------------------------------------------
+    # -- stages --------------------------------------------------------------------------------------------------------
 
     def _wait(self, entry: Entry, mark: Mark, now: float) -> None:
         """Have a marked entry wait in the order, or at the gate."""
@@ -345,8 +353,8 @@ class QueueState:
         elif lease.expires <= now:
             self._expire(entry, lease)
         elif lease.worker == worker:
-            # A worker never claims a key that it works on: either our reply did not reach it, or its report did not reach us. In case
-            # it wrote something, the cache gets time to see that.
+            # A worker never claims a key that it works on: our reply did not reach it, or its report did not reach us.
+            # In case it wrote something, the cache gets time to see that.
             lease.worker, lease.expires = "", min(lease.expires, now + self._limits.gate_seconds)
             self._timers.expect(entry, by=lease.expires)
             return Busy(retry_seconds=self._limits.gate_seconds)
@@ -382,7 +390,7 @@ class QueueState:
         else:
             self._drop_if_blank(entry)
 
-    # -- what follows from a report --------------------------------------------------------------------------------------------------
+    # -- what follows from a report ------------------------------------------------------------------------------------
 
     def _plan_next(self, entry: Entry, report: SyncReport | None, now: float) -> None:
         entry.failures, wait = try_after(report, failures=entry.failures)
@@ -399,7 +407,7 @@ class QueueState:
             self.counts.gates_closed += 1
             self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
 
-    # -- timers ----------------------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     def _fire(self, entry: Entry, purpose: Purpose, now: float) -> None:
         match purpose:
@@ -435,7 +443,7 @@ class QueueState:
         else:
             self._expire(entry, lease)
 
-    # -- entries ---------------------------------------------------------------------------------------------------------------------
+    # -- entries -------------------------------------------------------------------------------------------------------
 
     def _entry_of(self, key: JobKey) -> Entry:
         entry = self._entries.get(key)

@@ -1,6 +1,6 @@
-"""The last seen state of one object: its bytes, and the little that is asked of it without reading them.
+"""The last seen state of one object: its bytes, and the few fields that are needed without parsing them.
 
-Thousands of these are held, so each is small: no dict tree, namespaces and equal label sets shared.
+Thousands of records are held, so each is small: no tree of dicts; namespaces, owners and equal label sets are shared.
 """
 
 import sys
@@ -19,9 +19,9 @@ ObjectKey: TypeAlias = tuple[str, str]
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _LONGEST_VERSION = 20
-"""Digits of the largest number with 64 bits, which versions are."""
+"""The digits of the largest 64-bit number, which versions are."""
 _REMEMBERED = 4096
-"""How many owners and label sets are remembered to be shared: siblings come one after another, in lists as in bursts."""
+"""How many owners and label sets are remembered: siblings arrive one after another, in lists and in bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,20 @@ class Record:
     """The entry of `metadata.managedFields` that our server-side applies made, as JSON; empty where there is none."""
 
     def is_same_version_as(self, other: "Record") -> bool:
-        """Whether both are the same object at the same version; versions that are no numbers say nothing, so there the content decides."""
+        """Whether both are the same object at the same version. Where versions are not numbers, the content decides."""
         if self.resource_version != other.resource_version or self.uid != other.uid:
             return False
         return bool(self.resource_version) or self.raw == other.raw
 
     def parse(self) -> JsonObject:
-        """The object, as JSON that is nobody else's."""
+        """The object as JSON of the caller's own."""
         return loads(self.raw)
 
 
 def record_of(obj: JsonObject, *, field_manager: str = "") -> Record | None:
-    """The record of an object, which loses its managedFields by this; None for what has no name or no UID, and so is no object.
+    """The record of an object; None for anything without a name or UID. Removes managedFields from `obj`.
 
-    What is applied as `field_manager` is ours.
+    The record keeps the entry of `field_manager`.
     """
     metadata = unstructured.metadata(obj)
     name, uid = unstructured.text(metadata, "name"), unstructured.text(metadata, "uid")
@@ -89,7 +89,7 @@ def _is_applied_by(manager: str, entry: JsonObject) -> bool:
 
 
 def _no_larger_than_needed(raw: bytes) -> bytes:
-    """A copy: what the JSON library returns keeps the buffer that it was written into, which is up to four times as large."""
+    """A copy: the bytes that the JSON library returns keep their buffer, which is up to four times as large."""
     return bytes(memoryview(raw))
 
 

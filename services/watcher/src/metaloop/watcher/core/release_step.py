@@ -1,4 +1,4 @@
-"""Whether the deletion of a controller waits until its finalizers are removed from its parents, and the next step of that."""
+"""How a controller's deletion waits until its finalizer is removed from its parents: the next step of that."""
 
 from enum import Enum
 

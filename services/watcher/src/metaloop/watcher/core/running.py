@@ -50,7 +50,7 @@ class RunningControllers:
         return True
 
     def show(self, controller: ControllerId, raw: bytes) -> None:
-        """Show hooks the controller object like this from now on. It may be newer than the spec that its instance serves."""
+        """Show hooks the controller object like this. It may be newer than the spec that its instance serves."""
         self._raw[controller] = raw
 
     def raw(self, controller: ControllerId) -> bytes:

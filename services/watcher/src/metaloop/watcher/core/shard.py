@@ -1,4 +1,4 @@
-"""Which controllers a watcher serves, where several share them."""
+"""Which controllers a watcher serves, where several watchers share them."""
 
 from dataclasses import dataclass
 from zlib import crc32
@@ -9,7 +9,7 @@ from metaloop.common.objects.selector import Labels, Selector
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The `index`th of `count` shards, counted from 0: each controller is in exactly one, by its name alone."""
+    """The `index`th of `count` shards, counted from 0. Each controller is in exactly one, by its name alone."""
 
     index: int
     count: int
@@ -28,9 +28,9 @@ class Share:
 
     @property
     def name(self) -> str:
-        """What the share is called on the bus, where watchers of other shares may be too."""
+        """The name of the share on the bus, which watchers of other shares use too."""
         return f"{self.shard.index}-{crc32(str(self.target).encode()):08x}" if self.target.requirements else str(self.shard.index)
 
     def holds(self, controller: ControllerId, labels: Labels) -> bool:
-        """Whether a controller with these labels is ours to serve."""
+        """Whether a controller with these labels belongs to the share."""
         return self.target.matches(labels) and self.shard.holds(controller)

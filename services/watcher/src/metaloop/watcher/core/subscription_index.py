@@ -1,8 +1,8 @@
 """Which parents are subscribed to an object: all subscriptions to one resource, indexed by what they select.
 
 A subscription is filed under the narrowest condition of its query: a name, or else one label with its value, within a
-namespace, within namespaces that carry a label, or anywhere. An object finds its few candidates by its own name, labels and
-namespace, however many subscriptions there are to other objects. Each candidate's query is then evaluated in full.
+namespace, within namespaces that carry a label, or anywhere. An object finds its few candidates by its own name, labels
+and namespace, however many subscriptions there are to other objects. Each candidate's query is then evaluated in full.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from metaloop.watcher.core.labels import equality_of
 from metaloop.watcher.core.record import ObjectKey
 
 WhereKey: TypeAlias = tuple[str, ...]
-"""Where a query looks: `("anywhere",)`, `("in", namespace)`, `("with", key, value)` or `("with",)` for namespaces by their labels."""
+"""Where a query looks: `("anywhere",)`, `("in", namespace)`, or `("with", key, value)` or `("with",)` by labels."""
 WhatKey: TypeAlias = tuple[str, ...]
 """What it looks for there: `("name", name)`, `("label", key, value)` or `()`."""
 
@@ -63,7 +63,7 @@ class SubscriptionIndex:
             del self._by_where[where]
 
     def subscribers_of(self, key: ObjectKey, labels: Labels, namespace_labels: Labels) -> Iterator[JobKey]:
-        """The subscribers to an object with `labels`, in a namespace with `namespace_labels`. A key may occur more than once."""
+        """The subscribers to an object, by its labels and those of its namespace. A key may occur more than once."""
         namespace, name = key
         for where in self._where_keys_of(namespace, namespace_labels):
             by_what = self._by_where.get(where)

@@ -1,7 +1,8 @@
 """Subscriptions to related objects: what each parent's customize hook asked for, and what that selects in the caches.
 
-A subscription begins when a worker sends it, so nothing that happens after the hook's answer is missed. Where a resource is
-not served, or its watch has not synced, the answer covers the rest, and the parent is marked again once everything is there.
+A subscription begins when a worker sends it, so nothing that happens after the hook's answer is missed. Where a
+resource is not served, or its watch has not synced, the answer covers the rest, and the parent is marked again once
+everything is there.
 """
 
 from collections import Counter
@@ -76,7 +77,7 @@ class RelatedSubscriptions:
         self._needs: dict[ControllerId, Counter[WatchId]] = {}
         """How many parents of each controller need each watch."""
 
-    # -- what workers send -----------------------------------------------------------------------------------------------------------
+    # -- what workers send ---------------------------------------------------------------------------------------------
 
     def subscribe(self, key: JobKey, fingerprint: str, queries: Sequence[RelatedQuery]) -> CachedRelated:
         """What `queries` select. From now on the parent is subscribed to exactly these."""
@@ -107,7 +108,7 @@ class RelatedSubscriptions:
         for key in [key for key in self._by_key if key.controller == controller and not unless(key)]:
             self.forget(key)
 
-    # -- what is asked ---------------------------------------------------------------------------------------------------------------
+    # -- what is asked -------------------------------------------------------------------------------------------------
 
     def observe(self, key: JobKey) -> CachedRelated | None:
         """What a parent's subscriptions select now; None where it has none."""
@@ -150,7 +151,7 @@ class RelatedSubscriptions:
         """Every parent with its subscriptions."""
         return iter(self._by_key.items())
 
-    # -- remembering -----------------------------------------------------------------------------------------------------------------
+    # -- remembering ---------------------------------------------------------------------------------------------------
 
     def _remember(self, key: JobKey, subscribed: ParentSubscriptions) -> None:
         self._by_key[key] = subscribed
@@ -170,7 +171,7 @@ class RelatedSubscriptions:
         if not needs:
             del self._needs[controller]
 
-    # -- selecting -------------------------------------------------------------------------------------------------------------------
+    # -- selecting -----------------------------------------------------------------------------------------------------
 
     def _select(self, key: JobKey, subscribed: ParentSubscriptions) -> CachedRelated:
         missing = [watch.resource for watch in subscribed.watches if not self._is_ready(watch)]
@@ -216,7 +217,7 @@ class RelatedSubscriptions:
             case _:
                 return cache.index.named(query.names) if query.names else cache.index.anywhere(query.labels)
 
-    # -- namespaces ------------------------------------------------------------------------------------------------------------------
+    # -- namespaces ----------------------------------------------------------------------------------------------------
 
     def _namespaces_with(self, selector: Selector) -> Iterator[str]:
         cache = self._caches.get(_NAMESPACES_WATCH)

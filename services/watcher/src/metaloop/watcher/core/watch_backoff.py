@@ -1,8 +1,8 @@
 """How long to wait before a watch is opened again, by how the last one ended.
 
-Most ends are normal and waiting would only add latency: the server ends watches in bursts, forgets old versions, loses a
-connection. So the first end of a kind costs little or nothing. Ends that follow one another without progress are waited out
-for longer and longer: no sequence of them may become a hot loop.
+Most ends are normal and waiting would only add latency: the server ends watches in bursts, forgets old versions, loses
+a connection. So the first end of a kind costs little or nothing. Ends that follow one another without progress are
+waited out for longer and longer: no sequence of them may become a hot loop.
 """
 
 from dataclasses import dataclass
@@ -32,8 +32,9 @@ _LONGEST_SECONDS = {Ending.BROKEN: 5.0}
 """Asking a server that is away is cheap, and its return should be noticed soon."""
 _LONGEST_OTHERWISE = 30.0
 _NEWS = {Ending.EXPIRED, Ending.REFUSED}
-"""These show that a server answers, perhaps again: after an outage most watches have expired, and custom resources are served
-a moment later. The first of a row of them is waited out for `_FIRST_NEWS_SECONDS` at most, the next for twice as long, and so on."""
+"""These show that a server answers, perhaps again: after an outage most watches have expired, and custom resources are
+served a moment later. The first of a row of them is waited out for `_FIRST_NEWS_SECONDS` at most, the next for twice as
+long, and so on."""
 _FIRST_NEWS_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""What installed controllers need: the instance that serves each, the watches of all, and what a controller still waits for."""
+"""What installed controllers need: the instance that serves each, and the watches of all."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -44,5 +44,5 @@ def difference(needed: Iterable[Watch], running: Mapping[WatchId, Watch]) -> Dif
 
 
 def is_replaced(before: ResourceInfo, after: ResourceInfo) -> bool:
-    """Whether a resource was replaced by another of the same name: what was cached of the one says nothing of the other."""
+    """Whether a resource was replaced by another one of the same name. Nothing that was cached of it is valid then."""
     return (before.kind, before.namespaced) != (after.kind, after.namespaced)

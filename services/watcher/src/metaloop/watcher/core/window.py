@@ -1,7 +1,8 @@
 """How many jobs may lie in the stream unclaimed: slightly more than the workers could take now.
 
-A job in the stream has left the fair order, and a fresh change cannot overtake it. With too few, workers would wait for the
-watcher; but a job is claimed within a millisecond where a slot is free, and the next one follows at once, so few are enough.
+A job in the stream has left the fair order, and a fresh change cannot overtake it. With too few, workers would wait for
+the watcher; but a job is claimed within a millisecond where a slot is free, and the next one follows at once, so few
+are enough.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The world of a CompositeController: the parents of one resource, children that they own or may adopt, and their revisions."""
+"""The world of a CompositeController: parents of one resource, children that they own or may adopt, and revisions."""
 
 from functools import partial
 from typing import Final, cast
@@ -68,7 +68,7 @@ def _revision_rules(parents: Parents, adopters: Adopters, group: Group) -> tuple
 
 
 def _selector_of(controller: CompositeController, parent: Record) -> Selector | None:
-    """The labels of a parent's children; None for a parent with a missing, empty or malformed selector: it adopts nothing."""
+    """The labels of a parent's children; None for a parent without a usable selector: it adopts nothing."""
     try:
         return child_selector(controller, parent.parse())
     except InvalidParent:

@@ -46,7 +46,7 @@ class Owned:
         return (Shown(self.group, [record for record in owned if not namespace or record.key[0] == namespace]),)
 
     def _touched(self, owner: ControllerRef | None, child: ObjectKey, caches: Caches) -> Sequence[Touched]:
-        """The parent that an owner reference means: of the same group, in any version, and of the same kind, name and UID."""
+        """The parent that an owner reference means: of the same group (in any version), kind, name and UID."""
         if owner is None:
             return ()
         for parents in self.parents:

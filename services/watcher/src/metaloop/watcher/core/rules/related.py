@@ -1,7 +1,7 @@
 """Related: the objects that parents' customize hooks asked for.
 
-One rule serves all controllers, since the subscriptions are shared; what has to be watched for it changes with them. What a
-claim shows of it is not a group of objects alone: it also says what is missing.
+One rule serves all controllers, since the subscriptions are shared; what has to be watched for it changes with them.
+What a claim shows of it is not a group of objects alone: it also says what is missing.
 """
 
 from dataclasses import dataclass
