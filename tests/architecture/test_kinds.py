@@ -1,7 +1,9 @@
 """The table of kinds and the table of update methods say what the CustomResourceDefinitions say."""
 
+import ast
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import yaml
@@ -44,3 +46,65 @@ def test_definitions_allow_exactly_the_update_methods_of_the_table(kind: Control
 
     assert enums
     assert all(enum == [*UPDATE_METHODS] for enum in enums)
+
+
+ROOT = Path(__file__).parents[2]
+_HOMES = (
+    "libs/common/src/metaloop/common/api",
+    "services/reconciler/src/metaloop/reconciler/core/kinds",
+    "services/watcher/src/metaloop/watcher/core/kinds",
+    "libs/devkit/src/metaloop/devkit/testbed",
+    "libs/devkit/src/metaloop/devkit/demo",
+    "libs/common/src/metaloop/common/testing",
+)
+"""Where kinds may be named: their own modules and registries, and what writes manifests of them."""
+SOURCES = sorted(
+    path
+    for path in [*ROOT.glob("libs/*/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")]
+    if not str(path.relative_to(ROOT)).startswith(_HOMES)
+)
+
+
+def named_in(source: str) -> list[str]:
+    """The kinds that code names: as a class, as a string, or by the module of the kind. Docstrings may speak of them."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    names = [*KINDS, *(kind.resource.resource for kind in KINDS.values())]
+    modules = {kind.parse.__module__ for kind in KINDS.values()}
+    found: list[str] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in KINDS:
+                found.append(name)
+            case ast.Constant(value=str(text)) if id(node) not in docstrings:
+                found += [name for name in names if name in text]
+            case ast.ImportFrom(module=str(module), names=aliases):
+                imported = {module, *(f"{module}.{alias.name}" for alias in aliases)}
+                found += sorted(imported & modules)
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_outside_the_registries_names_a_kind(path: Path):
+    assert named_in(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(controller, CompositeController)",
+        "kind == 'DecoratorController'",
+        "path = '/apis/metacontroller.k8s.io/v1alpha1/compositecontrollers'",
+        "from metaloop.common.api import composite",
+        "from metaloop.common.api.decorator import KIND",
+        "if isinstance(x, api.CompositeController): ...",
+    ],
+)
+def test_a_kind_that_is_named_is_found(source: str):
+    assert named_in(source)
+
+
+def test_a_docstring_may_speak_of_a_kind():
+    assert named_in('"""As CompositeController has it."""') == []

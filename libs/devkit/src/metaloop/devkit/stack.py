@@ -32,6 +32,8 @@ class StackOptions:
     """The settings of each watcher alone, as `{"SHARD": "1/2"}`."""
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings of all services, by their names without the prefix, as `{"LOG_LEVEL": "debug"}`."""
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Arguments to Python that start a service in another way than `-m metaloop.SERVICE`, by the name of the service."""
     port_base: int | None = None
     """The first watcher's port; the hookgateway, the reconcilers and the other watchers have the ports after it.
 
@@ -128,6 +130,8 @@ class _Process:
     name: str
     port: int
     settings: Mapping[str, str]
+    arguments: Sequence[str]
+    """What Python is started with."""
     debug_port: int = 0
     """0 for services without debug views."""
 
@@ -136,7 +140,7 @@ class _Process:
         settings = {**self.settings, "PORT": str(self.port), "DEBUG_PORT": str(self.debug_port)}
         return Program(
             name=self.name,
-            argv=(sys.executable, "-m", f"metaloop.{self.name.partition('-')[0]}"),
+            argv=(sys.executable, *self.arguments),
             env={**_keeping_bytecode(os.environ), **{_PREFIX + key: value for key, value in settings.items()}},
             ready=probes.http_ok(f"{_url(self.port)}/readyz"),
             folder=folder,
@@ -159,9 +163,19 @@ def _processes(options: StackOptions) -> list[_Process]:
     ports = free_ports(len(names)) if base is None else range(base, base + len(names))
     shared = {**_connections(options, gateway_url=_url(ports[1])), **options.settings}
     return [
-        _Process(name=name, port=port, settings={**shared, **own.get(name, {})}, debug_port=debug_ports.get(name, 0))
+        _Process(
+            name=name,
+            port=port,
+            settings={**shared, **own.get(name, {})},
+            arguments=_arguments(name.partition("-")[0], options.programs),
+            debug_port=debug_ports.get(name, 0),
+        )
         for name, port in zip(names, ports, strict=True)
     ]
+
+
+def _arguments(service: str, programs: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    return programs.get(service) or ("-m", f"metaloop.{service}")
 
 
 def _connections(options: StackOptions, *, gateway_url: str) -> dict[str, str]:

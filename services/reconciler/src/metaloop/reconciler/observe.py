@@ -31,6 +31,7 @@ class Observer:
             related=observation.related,
             managed_fields={uid: entry for group in observation.children for uid, entry in group.managed.items()},
             part=observation.part,
+            inputs=tuple(observation.inputs),
         )
 
 

@@ -58,6 +58,8 @@ class Observed:
     """Our entries in the `managedFields` of children that we applied server-side, by their UIDs."""
     part: str
     """Which part of the parent's work this is, if its kind divides it. Empty for the parent as a whole."""
+    inputs: tuple[ObservedGroup, ...] = ()
+    """Objects that a kind's sync reads and does not write, by resource. Empty for kinds without inputs."""
 
     @property
     def uid(self) -> str:
