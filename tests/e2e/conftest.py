@@ -18,6 +18,8 @@ from metaloop.devkit.workdir import run_folder
 
 # Room for a suffix, and for the prefix of a finalizer, within the 63 characters of a label.
 _LONGEST_NAME = 40
+QUICK = {"CONTROLLER_STATUS_SECONDS": "0.5", "RELATED_GRACE_SECONDS": "1"}
+"""What is written or ended late, so that nobody is disturbed, comes soon, so that it can be waited for."""
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -42,8 +44,7 @@ async def platform(assets: Path, workdir: Path) -> AsyncIterator[Platform]:
 async def lab(platform: Platform) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
     await install_parent(platform.cluster, THINGS)
-    # A watch of related objects that nobody follows any more stops soon, so that its end can be waited for.
-    async with Webhook.serve() as webhook, platform.stack(settings={"RELATED_GRACE_SECONDS": "2"}) as stack:
+    async with Webhook.serve() as webhook, platform.stack(settings=QUICK) as stack:
         yield Lab(platform=platform, stack=stack, webhook=webhook)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from metaloop.common.settings import load_settings
+from metaloop.watcher.health_writer import StatusIntervals
 from metaloop.watcher.settings import WatcherSettings
 
 
@@ -32,3 +33,14 @@ def test_watchers_of_different_shares_have_different_names():
     names = [load_settings(WatcherSettings, arguments).share.name for arguments in told]
 
     assert len({*names}) == len(told)
+
+
+def test_status_of_a_controller_is_written_as_rarely_as_ever_by_default():
+    assert StatusIntervals.scaled(WatcherSettings().controller_status_seconds) == StatusIntervals()
+
+
+def test_intervals_of_the_status_are_scaled_together():
+    shorter, longer = StatusIntervals.scaled(0.5), StatusIntervals.scaled(50)
+
+    assert shorter == StatusIntervals(check_seconds=0.1, first_seconds=0.5, condition_seconds=0.5, count_seconds=3, settle_seconds=3)
+    assert longer == StatusIntervals(check_seconds=1, first_seconds=50, condition_seconds=50, count_seconds=300, settle_seconds=300)

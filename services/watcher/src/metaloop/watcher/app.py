@@ -29,7 +29,7 @@ from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.finalizer_releaser import FinalizerReleaser, ReleaseIntervals
 from metaloop.watcher.handover import OwnershipHandover
-from metaloop.watcher.health_writer import HealthWriter
+from metaloop.watcher.health_writer import HealthWriter, StatusIntervals
 from metaloop.watcher.leader import Candidate, Leadership, SoleWatcher
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
 from metaloop.watcher.reflector import WatchSettings
@@ -112,7 +112,13 @@ class LeaderTerm:
         watcher = self._watcher
         watcher.routing.queue.begin_term()
         dispatcher = self._dispatcher()
-        health = HealthWriter(self._kube, source=watcher.controllers.health, clock=watcher.routing.queue.clock, leads=self._leads)
+        health = HealthWriter(
+            self._kube,
+            source=watcher.controllers.health,
+            clock=watcher.routing.queue.clock,
+            leads=self._leads,
+            intervals=StatusIntervals.scaled(self._settings.controller_status_seconds),
+        )
         try:
             async with dispatcher.open() as heard_since, asyncio.TaskGroup() as tasks:
                 if self._settings.leader_election and watcher.routing.queue.workers:

@@ -31,11 +31,21 @@ class StatusIntervals:
     settle_seconds: float = 30.0
     """How long the last status stands while some parents have not been synced, after a change of leader or spec."""
 
+    @classmethod
+    def scaled(cls, condition_seconds: float) -> "StatusIntervals":
+        """The default intervals, all shorter or longer in proportion; health is checked every second at least."""
+        default = cls()
+        by = condition_seconds / default.condition_seconds
+        return cls(
+            check_seconds=min(default.check_seconds, default.check_seconds * by),
+            first_seconds=default.first_seconds * by,
+            condition_seconds=condition_seconds,
+            count_seconds=default.count_seconds * by,
+            settle_seconds=default.settle_seconds * by,
+        )
+
 
 HealthSource: TypeAlias = Callable[[], Iterable[ControllerHealth]]
-
-
-_DEFAULT = StatusIntervals()
 
 
 @dataclass(slots=True)
@@ -50,7 +60,7 @@ class _Written:
 
 
 class HealthWriter:
-    """Checks all controllers every second while it runs."""
+    """Checks all controllers every `check_seconds` while it runs."""
 
     def __init__(
         self,
@@ -59,7 +69,7 @@ class HealthWriter:
         source: HealthSource,
         clock: Callable[[], float],
         leads: Callable[[], bool],
-        intervals: StatusIntervals = _DEFAULT,
+        intervals: StatusIntervals,
     ) -> None:
         self._kube = kube
         self._leads = leads

@@ -48,6 +48,13 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         description="How long a watch of related objects goes on without subscribers: a parent may subscribe again after the next answer of its hook.",
     )
 
+    controller_status_seconds: float = Field(
+        default=5.0,
+        gt=0,
+        description="How rarely the status of a controller is written: so long after it was created or edited, and between two changes of its "
+        "conditions. Mere counts, and parents that have not been synced since a start, wait six times as long.",
+    )
+
     controller_jobs: int = Field(
         default=192,
         gt=0,
