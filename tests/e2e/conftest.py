@@ -16,10 +16,10 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
+from .pace import QUICK
+
 # Room for a suffix, and for the prefix of a finalizer, within the 63 characters of a label.
 _LONGEST_NAME = 40
-QUICK = {"CONTROLLER_STATUS_SECONDS": "0.5", "RELATED_GRACE_SECONDS": "1"}
-"""What is written or ended late, so that nobody is disturbed, comes soon, so that it can be waited for."""
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.revision import REVISIONS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -143,17 +142,6 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
-async def test_plan_of_what_is_paused_shows_what_the_end_of_the_pause_would_bring(desk: Desk) -> None:
-    await desk.controller("halted", three)
-    await desk.parent("halted", of="halted", count=1)
-    await desk.platform.cluster.patch(THINGS, "default", "halted", {"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}})
-
-    ended = await desk.types("plan", "halted", "default/halted")
-
-    assert "Thing default/halted, once it is no longer paused" in ended.out
-    assert "+ 1. create ConfigMap default/halted-0" in ended.out
-
-
 async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
     await desk.controller("broken", lambda _: Reply(body=b"sorry", status=500))
     await desk.parent("unlucky", of="broken")
@@ -166,67 +154,13 @@ async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
     assert "! event: Warning SyncError on Thing default/unlucky" in ended.out
 
 
-async def test_plan_shows_hooks_what_they_ask_to_see(desk: Desk) -> None:
-    def counts(request: JsonObject) -> JsonObject:
-        if "children" not in request:
-            return {
-                "relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "labelSelector": {"matchLabels": {"shared": "yes"}}}]
-            }
-        related = unstructured.child_object(unstructured.child_object(request, "related"), "ConfigMap.v1")
-        return {"status": {"related": [*sorted(related)]}, "children": []}
-
-    hook = {"webhook": {"url": desk.webhook.on("curious", counts)}}
-    await desk.controller("curious", counts, hooks={"sync": hook, "customize": hook})
-    await desk.parent("looker", of="curious")
-    await desk.platform.cluster.create(CONFIG_MAPS, config_map("seen", labels={"shared": "yes"}), namespace="default")
-    mark = desk.platform.audit.mark()
-
-    ended = await desk.types("plan", "curious", "default/looker", "-o", "json")
-
-    [status] = json.loads(ended.out)["writes"]
-    assert status["after"]["status"]["related"] == ["seen"]
-    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
-
-
 async def test_plan_of_what_nobody_serves_says_so(desk: Desk) -> None:
     await desk.controller("lonely", three)
 
-    for arguments, words in (
-        (("plan", "thing/nobody"), "there is no thing default/nobody"),
-        (("plan", "absent", "default/x"), "there is no controller absent"),
-        (("plan", "pods.example/a/b/c", "-n", "x"), "there is no"),
-    ):
-        ended = await desk.types(*arguments)
-        assert ended.code == 1
-        assert words in ended.err
+    ended = await desk.types("plan", "thing/nobody")
 
-
-async def test_plan_of_a_controller_that_can_not_be_served_says_why(desk: Desk) -> None:
-    await desk.controller("hopeful", three, childResources=[{"apiVersion": "testbed.example.com/v1", "resource": "unicorns"}])
-    await desk.controller("hookless", three, hooks={})
-    for name in ("hopeful", "hookless"):
-        await desk.parent(name, of=name)
-
-    for name, words in (("hopeful", "waiting for testbed.example.com/v1/unicorns"), ("hookless", "spec.hooks")):
-        ended = await desk.types("plan", name, f"default/{name}")
-        assert ended.code == 1
-        assert f"CompositeController/{name} can't be served: {words}" in ended.err
-        assert "there is no" not in ended.err
-
-
-async def test_plan_says_how_to_name_one_of_two_controllers_of_one_name(desk: Desk) -> None:
-    await desk.controller("twin", three)
-    await desk.decorator("twin", three)
-    await desk.parent("twin", of="twin", count=1)
-
-    by_name = await desk.types("plan", "twin", "default/twin")
-    by_parent = await desk.types("plan", "thing/twin")
-    by_kind = await desk.types("plan", "dec/twin", "default/twin")
-
-    both = "CompositeController/twin, DecoratorController/twin"
-    assert f"name one with its kind: {both}" in by_name.err
-    assert f"name one with --controller: {both}" in by_parent.err
-    assert by_kind.code == 0, by_kind.err
+    assert ended.code == 1
+    assert "there is no thing default/nobody" in ended.err
 
 
 async def test_finalizers_of_a_controller_that_is_gone_are_released(desk: Desk) -> None:
@@ -260,33 +194,7 @@ async def _finalizers(desk: Desk, name: str) -> list[str]:
     return unstructured.finalizers(await desk.platform.cluster.get(THINGS, "default", name))
 
 
-async def test_plan_of_a_rolling_update_names_revisions_first(desk: Desk) -> None:
-    await desk.controller("rolling", three, childResources=[child_rule(method="RollingInPlace")])
-    await desk.parent("roller", of="rolling", count=1)
-    mark = desk.platform.audit.mark()
-
-    ended = await desk.types("plan", "rolling", "default/roller", "-o", "json")
-
-    writes = [(write["verb"], write["kind"]) for write in json.loads(ended.out)["writes"]]
-    assert writes == [("create", "ControllerRevision"), ("create", "ConfigMap"), ("update", "Thing")]
-    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
-
-
-async def test_plan_shows_for_what_difference_a_child_would_be_recreated(desk: Desk) -> None:
-    await desk.controller("anew", three, childResources=[child_rule(method="Recreate")])
-    await desk.parent("anew", of="anew", count=1, text="before")
-    wanted = json.loads((await desk.types("plan", "anew", "default/anew", "-o", "json")).out)["writes"][0]["after"]
-    await desk.platform.cluster.create(CONFIG_MAPS, wanted, namespace="default")
-    await desk.platform.cluster.patch(THINGS, "default", "anew", {"spec": {"text": "after"}})
-
-    ended = await desk.types("plan", "anew", "default/anew", "-o", "json")
-
-    write = json.loads(ended.out)["writes"][0]
-    assert (write["verb"], write["object"]) == ("recreate", "ConfigMap default/anew-0")
-    assert [line for line in write["diff"] if line[0] in "+-"] == ["-  text: before", "+  text: after"]
-
-
-async def test_plan_in_the_middle_of_a_rolling_update_shows_which_children_change_revisions(desk: Desk) -> None:
+async def test_plan_in_the_middle_of_a_rollout_shows_who_changes_revisions(desk: Desk) -> None:
     await desk.controller("midway", three, childResources=[child_rule(method="RollingInPlace")])
     owner = await desk.parent("midway", of="midway", count=2, text="before")
     for name in ("midway-0", "midway-1"):

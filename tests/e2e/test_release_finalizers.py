@@ -10,6 +10,8 @@ from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.story import Story, three_config_maps
 
+from .pace import STATUS_SECONDS
+
 _HELD_SECONDS = 30
 _GC_SECONDS = 90
 
@@ -91,7 +93,7 @@ async def test_controller_that_is_told_otherwise_is_held_no_longer(story: Story)
     await _tell(story, None)
 
     await eventually(lambda: _is_free(story))
-    await steadily(lambda: _is_free(story))
+    await steadily(lambda: _is_free(story), for_seconds=2 * STATUS_SECONDS)
 
 
 async def test_controller_is_not_written_to_in_its_first_seconds(story: Story) -> None:
@@ -102,7 +104,7 @@ async def test_controller_is_not_written_to_in_its_first_seconds(story: Story) -
         found = await story.cluster.get(COMPOSITES, "", story.name)
         assert unstructured.resource_version(found) == unstructured.resource_version(created)
 
-    await steadily(is_as_created, for_seconds=5)
+    await steadily(is_as_created, for_seconds=0.8 * STATUS_SECONDS)
 
 
 async def _controller_with_finalizer(story: Story, finalize: object = None, *, annotations: JsonObject | None = None) -> JsonObject:

@@ -3,6 +3,7 @@
 import pytest
 
 from metaloop.common.settings import load_settings
+from metaloop.watcher.finalizer_releaser import ReleaseIntervals
 from metaloop.watcher.health_writer import StatusIntervals
 from metaloop.watcher.settings import WatcherSettings
 
@@ -35,8 +36,11 @@ def test_watchers_of_different_shares_have_different_names():
     assert len({*names}) == len(told)
 
 
-def test_status_of_a_controller_is_written_as_rarely_as_ever_by_default():
-    assert StatusIntervals.scaled(WatcherSettings().controller_status_seconds) == StatusIntervals()
+def test_controller_is_written_as_rarely_as_ever_by_default():
+    settings = WatcherSettings()
+
+    assert StatusIntervals.scaled(settings.controller_status_seconds) == StatusIntervals()
+    assert 2 * settings.controller_status_seconds == ReleaseIntervals().first_seconds
 
 
 def test_intervals_of_the_status_are_scaled_together():

@@ -111,6 +111,51 @@ def test_one_wrong_child_refuses_the_whole_answer_and_is_named(case: tuple[JsonO
     assert caught.value.field == f"children[1]{field}"
 
 
+MESSAGES: dict[str, tuple[JsonObject, Observed, str]] = {
+    # what it is: (the child, the world, what is said of it)
+    "a kind that is not declared": (
+        {**child(), "kind": "Secret"},
+        IN_NAMESPACE,
+        "children[0].kind: Secret a is of a kind (v1 Secret) that the controller does not declare",
+    ),
+    "a version that is not declared": (
+        {**child(), "apiVersion": "v2"},
+        IN_NAMESPACE,
+        "children[0].kind: ConfigMap a is of a kind (v2 ConfigMap) that the controller does not declare",
+    ),
+    "another namespace": (
+        child(namespace="elsewhere"),
+        IN_NAMESPACE,
+        "children[0].metadata.namespace: ConfigMap elsewhere/a must be in its parent's namespace, default",
+    ),
+    "a cluster-scoped child": (
+        NAMESPACE,
+        IN_NAMESPACE,
+        "children[0]: Namespace n is cluster-scoped, and can't be the child of a namespaced parent",
+    ),
+    "labels that are no strings": (
+        child(labels={"app": "mine", "n": 1}),
+        IN_NAMESPACE,
+        "children[0].metadata.labels: ConfigMap a must have a map of strings here",
+    ),
+    "no metadata": (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": "bad"},
+        IN_NAMESPACE,
+        "children[0].metadata: ConfigMap  must have an object here",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES.keys())
+def test_message_names_the_child_and_what_is_wrong_with_it(case: tuple[JsonObject, Observed, str]):
+    wrong, world, message = case
+
+    with pytest.raises(InvalidAnswer) as caught:
+        composite_children(answer(wrong), world)
+
+    assert str(caught.value) == message
+
+
 def test_the_same_child_twice_is_refused():
     with pytest.raises(InvalidAnswer, match=r"children\[2\].*ConfigMap default/a.*children\[0\]"):
         composite_children(answer(child(), child(name="b"), child(namespace="default")), IN_NAMESPACE)

@@ -145,7 +145,9 @@ class LeaderTerm:
             controllers=lambda: watcher.controllers if self._leads() else (),
             served=watcher.served,
             events=watcher.events,
-            intervals=ReleaseIntervals(lease_seconds=self._settings.ack_wait_seconds),
+            intervals=ReleaseIntervals(
+                first_seconds=2 * self._settings.controller_status_seconds, lease_seconds=self._settings.ack_wait_seconds
+            ),
         )
 
     def _dispatcher(self) -> Dispatcher:

@@ -52,7 +52,7 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         default=5.0,
         gt=0,
         description="How rarely the status of a controller is written: so long after it was created or edited, and between two changes of its "
-        "conditions. Mere counts, and parents that have not been synced since a start, wait six times as long.",
+        "conditions. Its finalizer follows after twice as long; mere counts, and parents that were not synced since a start, after six times.",
     )
 
     controller_jobs: int = Field(

@@ -1,0 +1,174 @@
+"""The dry run beside the real thing: of the same world, it names just the writes that a sync then carries out, in their order."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+from fake_hooks import FakeFollower, FakeHooks
+from rolling import NAMES
+from rolling_sync import RollingSync
+from syncing import Sync
+from worlds import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, stored
+
+from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.faults import Fault
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects import unstructured
+from metaloop.common.observation import Granted, ObservedGroup, Related
+from metaloop.common.report import SyncReport
+from metaloop.devkit.dryrun.rehearsal import Rehearsal, rehearsed
+from metaloop.reconciler.core.apply.last_applied import new_child
+from metaloop.reconciler.errors import HookThrottled
+from metaloop.reconciler.strategies import GuessedSchemas, Strategies
+
+FINALIZER = "metacontroller.io/compositecontroller-things"
+
+
+async def planned(granted: Granted, hooks: FakeHooks, follower: FakeFollower) -> Rehearsal:
+    """What a sync would do."""
+    return await rehearsed(granted, follower=follower, hooks=hooks, strategies=Strategies(schemas=GuessedSchemas()))
+
+
+def lines_of(rehearsal: Rehearsal) -> list[str]:
+    """The resource and name of each write that was planned."""
+    return [f"{write.info.resource} {write.name.split(' ', 1)[1]}" for write in rehearsal.writes]
+
+
+def lines_in(report: SyncReport) -> list[str]:
+    """The resource and name of each write that was carried out."""
+    return [f"{write.resource.resource} {write.namespace}/{write.name}" for write in report.writes]
+
+
+def wants(*names: str, **rest: JsonValue) -> Callable[[JsonObject], JsonObject]:
+    """A hook that wants these ConfigMaps."""
+    return lambda _: {"children": [config_map(name) for name in names], **rest}
+
+
+def child(name: str, *, value: str = "value") -> JsonObject:
+    """A ConfigMap that an earlier sync created."""
+    return stored(new_child(config_map(name, data={"key": value}, namespace="default"), parent=a_parent()))
+
+
+def a_world(hook: Callable[[JsonObject], JsonObject], *children: JsonObject, **cluster: JsonObject) -> Sync:
+    """A cluster with one parent and these ConfigMaps."""
+    sync = Sync(hook, **cluster)  # type: ignore[arg-type]
+    for each in children:
+        sync.api.put(CONFIG_MAPS, each)
+    return sync
+
+
+def with_hooks(*names: str, **strategy: JsonValue) -> JsonObject:
+    """A controller that has these hooks beside sync."""
+    controller = a_controller(**strategy)  # type: ignore[arg-type]
+    hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
+    for name in names:
+        hooks[name] = {"webhook": {"url": f"http://hook.example/{name}"}}
+    return controller
+
+
+def going(*finalizers: str) -> JsonObject:
+    """A parent whose deletion waits for these finalizers."""
+    parent = a_parent(deleting=True)
+    unstructured.metadata(parent)["finalizers"] = [*finalizers]
+    return parent
+
+
+WORLDS: Mapping[str, Callable[[], Sync]] = {
+    "a fresh parent": lambda: a_world(wants("a", "b", status={"phase": "New"})),
+    "a parent at rest": lambda: a_world(wants("a"), child("a"), parent=a_parent(status={"observedGeneration": 3})),
+    "children to delete, update and create": lambda: a_world(wants("b", "c"), child("a"), child("b", value="old")),
+    "an orphan to adopt": lambda: a_world(wants("a"), stored(config_map("a"))),
+    "a child to release": lambda: a_world(wants(), stored(config_map("a", labels={"app": "other"}), owner=a_parent())),
+    "children to recreate": lambda: a_world(wants("a"), child("a", value="old"), controller=a_controller(method="Recreate")),
+    "children that are left as they are": lambda: a_world(wants("a"), child("a", value="old"), controller=a_controller(method="OnDelete")),
+    "a finalizer to add": lambda: a_world(wants("a"), controller=with_hooks("finalize")),
+    "a parent that goes": lambda: a_world(wants(finalized=True), child("a"), controller=with_hooks("finalize"), parent=going(FINALIZER)),
+    "a parent that others hold": lambda: a_world(
+        wants(finalized=True), controller=with_hooks("finalize"), parent=going("theirs", FINALIZER)
+    ),
+    "a decorated object": lambda: a_world(
+        lambda _: {"attachments": [config_map("a")], "labels": {"seen": "yes"}, "status": {"on": True}}, controller=a_decorator()
+    ),
+    "a paused parent": lambda: a_world(wants("a"), parent=_paused(a_parent())),
+    "an answer that is none": lambda: a_world(lambda _: {"children": [None]}, child("a")),
+    "an answer that asks for a resync": lambda: a_world(wants(resyncAfterSeconds=5)),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+async def test_plan_names_the_writes_that_a_sync_carries_out(world: Callable[[], Sync]):
+    sync = world()
+
+    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+    before = dict(sync.api.requests)
+    report = await sync.run()
+
+    assert before == {}
+    assert lines_of(rehearsal) == lines_in(report)
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+async def test_plan_ends_as_a_sync_does(world: Callable[[], Sync]):
+    sync = world()
+
+    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+    report = await sync.run()
+
+    assert rehearsal.report is not None
+    assert replace(rehearsal.report, writes=report.writes) == report
+    assert [event.split(" on ")[0] for event in rehearsal.events] == [f"{kind} {reason}" for kind, reason, _ in sync.recorder.told]
+
+
+async def test_plan_of_each_step_of_a_rollout_names_revisions_first():
+    sync = RollingSync()
+
+    for text in ("v1", "v1", "v2", "v2", "v2", "v2"):
+        sync.say(text)
+        rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+        report = await sync.run()
+        sync.heal(*NAMES)
+
+        assert lines_of(rehearsal) == lines_in(report)
+    assert sync.revisions == {"v2": ["a", "b", "c"]}
+
+
+async def test_hook_is_asked_the_same_as_by_a_sync():
+    sync = a_world(wants("a"), child("a", value="old"), controller=with_hooks("customize"))
+    shared = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[stored(config_map("shared"))])])
+    sync.follower.selected = shared
+    sync.hooks.rules = lambda _: {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "names": ["shared"]}]}
+
+    await planned(sync.observe(), sync.hooks, sync.follower)
+    await sync.run()
+
+    assert sync.hooks.requests[0] == sync.hooks.requests[1]
+    assert sync.hooks.customized[0] == sync.hooks.customized[1]
+    assert replace(sync.follower.told[0], lease="") == replace(sync.follower.told[1], lease="")
+
+
+async def test_hook_that_is_busy_ends_the_plan_as_it_ends_a_sync():
+    def busy(_: JsonObject) -> JsonObject:
+        raise HookThrottled(5.0, fault=Fault.CIRCUIT_OPEN, message="the circuit is open")
+
+    sync = a_world(busy, child("a"))
+
+    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+
+    assert rehearsal.report is not None
+    assert (rehearsal.report.result, rehearsal.report.reason, rehearsal.writes) == ("throttled", "CircuitOpen", [])
+
+
+async def test_plan_teaches_the_services_nothing():
+    """A pause that was only rehearsed is still to be told."""
+    sync = a_world(wants(), controller=a_decorator(), parent=_paused(a_parent()))
+
+    first = await planned(sync.observe(), sync.hooks, sync.follower)
+    second = await planned(sync.observe(), sync.hooks, sync.follower)
+    await sync.run()
+
+    assert len(first.events) == len(second.events) == len(sync.recorder.told) == 1
+
+
+def _paused(parent: JsonObject) -> JsonObject:
+    unstructured.metadata(parent)["annotations"] = {PAUSED_ANNOTATION: "true"}
+    return parent
