@@ -53,9 +53,7 @@ unit: setup ## Run the core and stage tests, WORKERS (2) at once
 	$(PYTEST) $(IN_PARALLEL) -m "not e2e and not chaos"
 
 e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (2) at once
-	@# What fails beside six hundred others is run once more by itself: both results are printed, and a test that needed it is to be mended.
-	export $(ASSETS); \
-	$(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos" || { echo "e2e: what failed, once more by itself"; $(PYTEST) -m "e2e and not chaos" --last-failed --last-failed-no-failures none; }
+	$(ASSETS) $(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos"
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos

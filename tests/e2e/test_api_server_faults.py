@@ -18,12 +18,14 @@ from metaloop.devkit.workdir import run_folder
 
 from .many_parents import PARENTS, ManyParents
 
-_FROZEN_SECONDS = 30.0
-_REFUSED_SECONDS = 10.0
+_INACTIVITY_SECONDS = 3.0
+_FROZEN_SECONDS = 3 * _INACTIVITY_SECONDS
+"""Long enough that every watch counts as dead more than once."""
+_REFUSED_SECONDS = 5.0
 _MOST_REQUESTS_A_SECOND = 30.0
 """Of all services together, while none is answered: watches, leases, retries."""
 _MOST_TRIES = 12
-"""Of one parent within the ten seconds: its backoff begins at 5 ms and doubles."""
+"""Of one parent within these seconds: its backoff begins at 5 ms and doubles."""
 _MOST_REQUESTS_A_TRY = 2 * 4
 """Three children and a status, each sent a second time after a 401, with the credentials read anew."""
 _SETTLED_SECONDS = 30.0
@@ -44,7 +46,7 @@ async def remote(assets: Path) -> AsyncIterator[Remote]:
     with run_folder() as folder:
         async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
             await install_parent(platform.cluster, THINGS)
-            settings = {"WATCH_INACTIVITY_SECONDS": "10"}
+            settings = {"WATCH_INACTIVITY_SECONDS": str(_INACTIVITY_SECONDS)}
             async with platform.stack(kubeconfig=proxy.kubeconfig_path, settings=settings) as stack:
                 story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="remote")
                 await story.begin()

@@ -21,17 +21,15 @@ from metaloop.devkit.testbed.account import Account, rule
 from metaloop.devkit.testbed.builtin import SECRETS
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.plane import bare_plane
 from metaloop.hookgateway.core.connection import ObjectRef
 from metaloop.hookgateway.watch_objects import ClusterObjects
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
-    async with bare_plane() as plane:
-        yield plane
+@pytest.fixture
+def plane(shared_plane: ControlPlane) -> ControlPlane:
+    return shared_plane
 
 
 @pytest_asyncio.fixture

@@ -18,16 +18,15 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.cluster import NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_parent
-from metaloop.devkit.testbed.plane import bare_plane
 from metaloop.reconciler.schemas import Schemas
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane() -> AsyncIterator[ControlPlane]:
-    """A control plane that serves Things, from the first test that asks for it to the end of the session."""
-    async with bare_plane() as plane, Cluster.connect(plane) as cluster:
+async def plane(shared_plane: ControlPlane) -> ControlPlane:
+    """A control plane that serves Things."""
+    async with Cluster.connect(shared_plane) as cluster:
         await install_parent(cluster, THINGS)
-        yield plane
+    return shared_plane
 
 
 @pytest_asyncio.fixture

@@ -10,16 +10,16 @@ from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import COMPOSITES, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import install_crds
-from metaloop.devkit.testbed.plane import bare_plane
 
 from .scenes import Heard, Scene, watcher_of
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane() -> AsyncIterator[ControlPlane]:
-    async with bare_plane() as plane, Cluster.connect(plane) as cluster:
+async def plane(shared_plane: ControlPlane) -> ControlPlane:
+    """A control plane that serves our kinds."""
+    async with Cluster.connect(shared_plane) as cluster:
         await install_crds(cluster)
-        yield plane
+    return shared_plane
 
 
 @pytest_asyncio.fixture(loop_scope="session")

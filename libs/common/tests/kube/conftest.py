@@ -15,13 +15,11 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects.unstructured import name
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.cluster import NAMESPACES
-from metaloop.devkit.testbed.plane import bare_plane
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plane() -> AsyncIterator[ControlPlane]:
-    async with bare_plane() as plane:
-        yield plane
+@pytest.fixture(scope="session")
+def plane(shared_plane: ControlPlane) -> ControlPlane:
+    return shared_plane
 
 
 @pytest_asyncio.fixture
