@@ -44,7 +44,7 @@ def test_cpu_for_each_unit_of_work_is_told_for_each_process() -> None:
     assert {figure.unit for figure in figures} == {"ms"}
 
 
-def test_use_since_an_earlier_reading_is_the_difference_of_cpu_and_the_present_memory() -> None:
+def test_use_since_an_earlier_reading_is_new_cpu_and_present_memory() -> None:
     later = Usage(cpu_seconds={**USED.cpu_seconds, "watcher": 3.0, "new": 0.5}, rss_bytes={"watcher": 20})
 
     since = later.since(USED)

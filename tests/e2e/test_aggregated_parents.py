@@ -51,7 +51,7 @@ async def test_parent_of_an_aggregated_api_is_served_until_its_controller_goes(a
     await steadily(visit.no_more_than(calls))
 
 
-async def test_controller_starts_at_once_when_the_aggregated_api_of_its_parents_is_registered(api: AggregatedApi, visit: Story) -> None:
+async def test_controller_starts_as_soon_as_the_api_of_its_parents_is_registered(api: AggregatedApi, visit: Story) -> None:
     """No CRD tells of it, and discovery is asked only twice a minute."""
     await visit.controller()
     await eventually(lambda: visit.warning(of=visit.name, containing=visit.parents.group, reason=""))
@@ -65,7 +65,7 @@ async def test_controller_starts_at_once_when_the_aggregated_api_of_its_parents_
     await eventually(lambda: visit.ready(status="True", reason="Synced"))
 
 
-async def test_aggregated_api_that_is_away_is_told_once_and_served_again_at_once_when_it_is_back(api: AggregatedApi, visit: Story) -> None:
+async def test_aggregated_api_that_is_away_is_told_once_and_served_again_when_back(api: AggregatedApi, visit: Story) -> None:
     await api.register(visit.parents)
     await visit.controller()
     await eventually(lambda: visit.normal_event(of=visit.name, reason="Started"))

@@ -89,7 +89,7 @@ async def test_name_of_a_foreign_object_is_told_and_the_other_children_are_writt
     await eventually(lambda: story.settled("p"), within_seconds=40)
 
 
-async def test_child_that_the_api_server_refuses_is_told_and_the_other_children_are_written(story: Story) -> None:
+async def test_child_that_the_api_server_refuses_is_told_and_the_others_are_written(story: Story) -> None:
     def one_is_invalid(request: JsonObject) -> JsonObject:
         return answer_with(request, [*config_maps_of(request), config_map("Not_A_Name", labels={"parent": "p"})])
 

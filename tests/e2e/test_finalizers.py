@@ -127,7 +127,7 @@ async def test_parent_that_others_hold_is_finalized_again_but_its_children_left_
     await eventually(lambda: _is_gone(story))
 
 
-async def test_parent_without_finalize_hook_that_others_hold_is_synced_but_its_children_left_alone(story: Story) -> None:
+async def test_going_parent_without_finalize_hook_keeps_its_children_as_they_are(story: Story) -> None:
     await story.controller()
     await story.parent("p")
     await eventually(lambda: story.settled("p"))
@@ -223,7 +223,7 @@ async def test_finalize_hook_that_fails_keeps_the_parent_and_its_children(story:
     await eventually(lambda: _is_gone(story), within_seconds=30)
 
 
-async def test_object_that_opts_out_of_its_decorator_loses_the_attachments_and_the_finalizer(story: Story) -> None:
+async def test_object_that_opts_out_loses_its_attachments_and_the_finalizer(story: Story) -> None:
     decorator = Decorator(story=story, name=story.name)
     hooks = {"sync": decorator.hook("sync", attaching("a", "b")), "finalize": decorator.hook("finalize", done_when_nothing_is_attached)}
     await decorator.install(attaching("a", "b"), builtin.PODS, hooks=hooks)

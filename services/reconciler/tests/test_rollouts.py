@@ -87,7 +87,7 @@ async def test_older_revisions_are_asked_about_with_the_parent_as_it_was():
     assert sync.hooks.requests[0]["children"] == sync.hooks.requests[1]["children"]
 
 
-async def test_every_revision_is_shown_what_the_customize_hook_asked_to_see_of_the_parent_as_it_is():
+async def test_every_revision_is_shown_what_is_related_to_the_parent_as_it_is():
     sync = await rolled_out(hooks={hook: {"webhook": {"url": f"http://hook.example/{hook}"}} for hook in ("sync", "customize")})
     shared = stored(config_map("shared"))
     sync.subscriptions.selected = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[shared])])
@@ -101,7 +101,7 @@ async def test_every_revision_is_shown_what_the_customize_hook_asked_to_see_of_t
     assert [request["related"] for request in sync.hooks.requests] == [{"ConfigMap.v1": {"shared": shared}}] * 2
 
 
-async def test_answer_of_an_older_revision_that_cannot_be_used_ends_the_sync_with_nothing_written():
+async def test_unusable_answer_of_an_older_revision_leaves_everything_unwritten():
     sync = await rolled_out()
     sync.say("v2")
     sync.hooks.answer = lambda request: {"children": [None]} if _says(request) == "v1" else gadget_hook(request)
@@ -184,7 +184,7 @@ async def test_orphaned_revision_that_matches_is_adopted():
     assert sync.revisions == {"v1": ["a", "b", "c"]}
 
 
-async def test_revisions_of_a_parent_that_goes_without_finalizer_are_the_garbage_collectors():
+async def test_revisions_of_a_parent_that_goes_are_left_to_the_garbage_collector():
     parent = rolling_parent()
     unstructured.metadata(parent)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     unstructured.metadata(parent)["finalizers"] = ["another's"]

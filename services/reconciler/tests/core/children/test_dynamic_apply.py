@@ -63,7 +63,7 @@ def test_drift_from_an_old_wish_only_deletes_if_the_api_server_confirms_it():
     assert (action.obj["data"], action.observed, action.is_applied) == ({"ours": "1"}, observed, False)
 
 
-def test_child_of_which_nothing_is_remembered_only_goes_if_the_api_server_confirms_that_it_differs():
+def test_unremembered_child_goes_only_if_the_api_server_says_that_it_differs():
     adopted = stored(config_map("a", data={"ours": "1"}, namespace="default"), owner=PARENT)
 
     assert isinstance(DYNAMIC_APPLY.recreated(drifted(adopted, desired(ours="2"))), RecreateChild)

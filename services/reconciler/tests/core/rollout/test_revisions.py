@@ -75,7 +75,7 @@ def test_the_latest_shows_the_parent_as_it_is():
     assert revisions_with(world(parent=parent), [revision("v1")]).latest.parent is parent
 
 
-def test_of_two_revisions_with_the_present_patch_one_is_spent_and_leaves_its_children_to_the_other():
+def test_of_two_revisions_with_the_present_patch_one_inherits_all_children():
     revisions = of(revision("v1", "a", name="one", made=LATER), revision("v1", "b", name="two", made=EARLIER))
 
     assert (revisions.latest.name, revisions.latest.claims) == ("one", claimed("a", "b"))

@@ -214,7 +214,7 @@ def test_recreated_child_is_deleted_when_it_moves_and_created_when_it_is_gone():
 # -- changes in the middle -----------------------------------------------------------------------------------------------------------
 
 
-def test_second_change_moves_the_child_that_is_in_trouble_first_so_that_there_is_never_a_second_one():
+def test_second_change_moves_the_unready_child_first():
     observed = world(there("a", "v2"), there("b", "v2", status=NOT_READY), there("c"), parent=rolling_parent("v3"))
 
     rollout = step(observed, revision("v1", "c"), revision("v2", "a", "b"))
@@ -265,7 +265,7 @@ def test_child_that_is_removed_in_the_middle_follows_nobody():
     assert told(rollout)[:2] == ("True", "OnLatestRevision")
 
 
-def test_former_child_that_goes_missing_while_the_rollout_waits_comes_back_as_it_was():
+def test_former_child_that_goes_missing_while_it_waits_comes_back_as_it_was():
     observed = to_v2(there("a", "v2", status=NOT_READY), there("b"))
 
     rollout = step(observed, revision("v1", "b", "c"), revision("v2", "a"))
