@@ -175,24 +175,24 @@ async def test_resources_are_found_by_plural_and_by_kind(kube: KubeClient):
 
 @pytest.mark.e2e
 async def test_older_server_without_aggregated_discovery_gives_the_same(kube: KubeClient):
-    discovery = Discovery(kube)
-    await discovery.refresh()
+    async def gives_the_same() -> None:
+        discovery = Discovery(kube)
+        await discovery.refresh()
+        looks = [await one_by_one(kube, group_versions(loads(await kube.request("GET", root)))) for root in ("/api", "/apis")]
+        assert retained({}, merged(looks)) == discovery.resources()
 
-    looks = [await one_by_one(kube, group_versions(loads(await kube.request("GET", root)))) for root in ("/api", "/apis")]
-
-    assert retained({}, merged(looks)) == discovery.resources()
+    await eventually(gives_the_same)  # other tests define and remove kinds
 
 
 @pytest.mark.e2e
 async def test_version_that_vanishes_between_two_requests_serves_nothing(kube: KubeClient):
-    assert await one_by_one(kube, ["example.com/v1"]) == Served(versions={})
+    assert await one_by_one(kube, ["nobody.example.com/v1"]) == Served(versions={})
 
 
 @pytest.mark.e2e
 async def test_added_and_removed_kinds_are_changes(kube: KubeClient):
     discovery = Discovery(kube)
-    await discovery.refresh()
-    assert await discovery.refresh() is False
+    await eventually(lambda: _is_unchanged(discovery))
 
     schema: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version: JsonObject = {
@@ -205,17 +205,19 @@ async def test_added_and_removed_kinds_are_changes(kube: KubeClient):
     names: JsonObject = {"plural": "things", "kind": "Thing"}
     spec: JsonObject = {"group": "discovery.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     crd = await kube.create(CRDS, {"metadata": {"name": "things.discovery.example.com"}, "spec": spec})
-    await changed(discovery)
+    await eventually(lambda: _is_changed(discovery, is_served=True))
     found = discovery.by_kind("discovery.example.com/v1", "Thing")
     await kube.delete(CRDS, "", "things.discovery.example.com", uid=uid(crd))
-    await changed(discovery)
+    await eventually(lambda: _is_changed(discovery, is_served=False))
 
     assert found == ResourceInfo(api_version="discovery.example.com/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
-    assert discovery.by_kind("discovery.example.com/v1", "Thing") is None
 
 
-async def changed(discovery: Discovery) -> None:
-    async def look() -> None:
-        assert await discovery.refresh()
+async def _is_unchanged(discovery: Discovery) -> None:
+    assert await discovery.refresh() is False
 
-    await eventually(look, within_seconds=20)
+
+async def _is_changed(discovery: Discovery, *, is_served: bool) -> None:
+    """Whether this look, and none before it, found the Things served, or gone."""
+    assert await discovery.refresh()
+    assert (discovery.by_kind("discovery.example.com/v1", "Thing") is not None) is is_served
