@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from fake_hooks import FakeFollower, FakeHooks
+from fake_hooks import FakeHooks, FakeSubscriptions
 from rolling import NAMES
 from rolling_sync import RollingSync
+from schemas_of_tests import GuessedSchemas
 from syncing import Sync
 from worlds import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, stored
 
@@ -16,22 +17,24 @@ from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport
-from metaloop.devkit.dryrun.rehearsal import Rehearsal, rehearsed
+from metaloop.devkit.dryrun.driver import DryRun, dry_run
 from metaloop.reconciler.core.apply.last_applied import new_child
 from metaloop.reconciler.errors import HookThrottled
-from metaloop.reconciler.strategies import GuessedSchemas, Strategies
+from metaloop.reconciler.strategies import Strategies
 
 FINALIZER = "metacontroller.io/compositecontroller-things"
 
 
-async def planned(granted: Granted, hooks: FakeHooks, follower: FakeFollower) -> Rehearsal:
+async def planned(granted: Granted, hooks: FakeHooks, subscriptions: FakeSubscriptions) -> DryRun:
     """What a sync would do."""
-    return await rehearsed(granted, follower=follower, hooks=hooks, strategies=Strategies(schemas=GuessedSchemas()))
+    return await dry_run(
+        granted, subscriptions=subscriptions, hooks=hooks, strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply")
+    )
 
 
-def lines_of(rehearsal: Rehearsal) -> list[str]:
+def lines_of(result: DryRun) -> list[str]:
     """The resource and name of each write that was planned."""
-    return [f"{write.info.resource} {write.name.split(' ', 1)[1]}" for write in rehearsal.writes]
+    return [f"{write.info.resource} {write.name.split(' ', 1)[1]}" for write in result.writes]
 
 
 def lines_in(report: SyncReport) -> list[str]:
@@ -99,24 +102,24 @@ WORLDS: Mapping[str, Callable[[], Sync]] = {
 async def test_plan_names_the_writes_that_a_sync_carries_out(world: Callable[[], Sync]):
     sync = world()
 
-    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+    result = await planned(sync.observe(), sync.hooks, sync.subscriptions)
     before = dict(sync.api.requests)
     report = await sync.run()
 
     assert before == {}
-    assert lines_of(rehearsal) == lines_in(report)
+    assert lines_of(result) == lines_in(report)
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 async def test_plan_ends_as_a_sync_does(world: Callable[[], Sync]):
     sync = world()
 
-    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+    result = await planned(sync.observe(), sync.hooks, sync.subscriptions)
     report = await sync.run()
 
-    assert rehearsal.report is not None
-    assert replace(rehearsal.report, writes=report.writes) == report
-    assert [event.split(" on ")[0] for event in rehearsal.events] == [f"{kind} {reason}" for kind, reason, _ in sync.recorder.told]
+    assert result.report is not None
+    assert replace(result.report, writes=report.writes) == report
+    assert [event.split(" on ")[0] for event in result.events] == [f"{kind} {reason}" for kind, reason, _ in sync.recorder.told]
 
 
 async def test_plan_of_each_step_of_a_rollout_names_revisions_first():
@@ -124,26 +127,26 @@ async def test_plan_of_each_step_of_a_rollout_names_revisions_first():
 
     for text in ("v1", "v1", "v2", "v2", "v2", "v2"):
         sync.say(text)
-        rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+        result = await planned(sync.observe(), sync.hooks, sync.subscriptions)
         report = await sync.run()
         sync.heal(*NAMES)
 
-        assert lines_of(rehearsal) == lines_in(report)
+        assert lines_of(result) == lines_in(report)
     assert sync.revisions == {"v2": ["a", "b", "c"]}
 
 
 async def test_hook_is_asked_the_same_as_by_a_sync():
     sync = a_world(wants("a"), child("a", value="old"), controller=with_hooks("customize"))
     shared = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=[stored(config_map("shared"))])])
-    sync.follower.selected = shared
+    sync.subscriptions.selected = shared
     sync.hooks.rules = lambda _: {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "names": ["shared"]}]}
 
-    await planned(sync.observe(), sync.hooks, sync.follower)
+    await planned(sync.observe(), sync.hooks, sync.subscriptions)
     await sync.run()
 
     assert sync.hooks.requests[0] == sync.hooks.requests[1]
     assert sync.hooks.customized[0] == sync.hooks.customized[1]
-    assert replace(sync.follower.told[0], lease="") == replace(sync.follower.told[1], lease="")
+    assert replace(sync.subscriptions.told[0], lease="") == replace(sync.subscriptions.told[1], lease="")
 
 
 async def test_hook_that_is_busy_ends_the_plan_as_it_ends_a_sync():
@@ -152,18 +155,18 @@ async def test_hook_that_is_busy_ends_the_plan_as_it_ends_a_sync():
 
     sync = a_world(busy, child("a"))
 
-    rehearsal = await planned(sync.observe(), sync.hooks, sync.follower)
+    result = await planned(sync.observe(), sync.hooks, sync.subscriptions)
 
-    assert rehearsal.report is not None
-    assert (rehearsal.report.result, rehearsal.report.reason, rehearsal.writes) == ("throttled", "CircuitOpen", [])
+    assert result.report is not None
+    assert (result.report.result, result.report.reason, result.writes) == ("throttled", "CircuitOpen", [])
 
 
 async def test_plan_teaches_the_services_nothing():
     """A pause that was only rehearsed is still to be told."""
     sync = a_world(wants(), controller=a_decorator(), parent=_paused(a_parent()))
 
-    first = await planned(sync.observe(), sync.hooks, sync.follower)
-    second = await planned(sync.observe(), sync.hooks, sync.follower)
+    first = await planned(sync.observe(), sync.hooks, sync.subscriptions)
+    second = await planned(sync.observe(), sync.hooks, sync.subscriptions)
     await sync.run()
 
     assert len(first.events) == len(second.events) == len(sync.recorder.told) == 1

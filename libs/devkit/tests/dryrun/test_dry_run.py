@@ -14,12 +14,13 @@ from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
-from metaloop.devkit.dryrun.controllers import served_by, subject_of_controller
-from metaloop.devkit.dryrun.rehearsal import PlannedWrite, Rehearsal, rehearse
-from metaloop.devkit.dryrun.world import World
+from metaloop.devkit.dryrun.controllers import find_by_controller, served_by
+from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite, dry_run, running_schemas
+from metaloop.devkit.dryrun.snapshot import ClusterSnapshot
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import HookFailed
 from metaloop.reconciler.ports import Slot
+from metaloop.reconciler.strategies import Strategies
 
 Answer = Callable[[JsonObject], JsonObject]
 
@@ -52,17 +53,19 @@ def _config_map(name: str, *, text: str, parent: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"parent": parent}}, "data": {"text": text}}
 
 
-async def plan(kube: KubeClient, *, strategy: str = "dynamic-apply", **hooks: Answer) -> Rehearsal:
+async def plan(kube: KubeClient, *, strategy: str = "dynamic-apply", **hooks: Answer) -> DryRun:
     """The plan for the parent p of the controller web."""
-    subject = await subject_of_controller(kube, "web", "default/p")
-    world = World(kube, await served_by(kube), field_manager="metacontroller")
-    granted = await world.observed(subject.instance, subject.controller, subject.info, subject.parent)
-    return await rehearse(granted, kube=kube, world=world, hooks=Hooks(hooks), apply_strategy=strategy)
+    found = await find_by_controller(kube, "web", "default/p")
+    snapshot = ClusterSnapshot(kube, await served_by(kube), field_manager="metacontroller")
+    granted = await snapshot.observed(found.instance, found.controller, found.info, found.parent)
+    async with running_schemas(kube) as schemas:
+        strategies = Strategies(schemas=schemas, default=strategy)
+        return await dry_run(granted, subscriptions=snapshot, hooks=Hooks(hooks), strategies=strategies)
 
 
-def summary(rehearsal: Rehearsal) -> list[str]:
+def summary(result: DryRun) -> list[str]:
     """Verb and object of each write."""
-    return [f"{write.verb} {write.name}{f' ({write.subresource})' if write.subresource else ''}" for write in rehearsal.writes]
+    return [f"{write.verb} {write.name}{f' ({write.subresource})' if write.subresource else ''}" for write in result.writes]
 
 
 def data_of(obj: JsonObject | None) -> JsonValue:
@@ -70,9 +73,9 @@ def data_of(obj: JsonObject | None) -> JsonValue:
     return obj.get("data") if obj is not None else None
 
 
-def only(rehearsal: Rehearsal, verb: str) -> PlannedWrite:
+def only(result: DryRun, verb: str) -> PlannedWrite:
     """The one write of this verb."""
-    [write] = [write for write in rehearsal.writes if write.verb == verb]
+    [write] = [write for write in result.writes if write.verb == verb]
     return write
 
 
@@ -80,10 +83,10 @@ async def test_new_child_is_planned_with_the_owner_that_it_will_have(cluster: Me
     cluster.composite("web")
     cluster.thing("p")
 
-    rehearsal = await plan(kube, sync=texts("a", text="hello"))
+    result = await plan(kube, sync=texts("a", text="hello"))
 
-    assert summary(rehearsal) == ["create ConfigMap default/a", "update Thing default/p (status)"]
-    created = rehearsal.writes[0]
+    assert summary(result) == ["create ConfigMap default/a", "update Thing default/p (status)"]
+    created = result.writes[0]
     assert (created.before, data_of(created.after), created.reason) == (None, {"text": "hello"}, "desired, and not there")
     assert created.after is not None
     assert unstructured.metadata(created.after)["ownerReferences"]
@@ -112,9 +115,9 @@ async def test_orphan_is_planned_to_be_adopted_before_it_is_updated(cluster: Mem
     cluster.thing("p")
     unstructured.metadata(cluster.config_map("a", text="same"))["labels"] = {"parent": "p"}
 
-    rehearsal = await plan(kube, sync=texts("a", text="same"))
+    result = await plan(kube, sync=texts("a", text="same"))
 
-    assert summary(rehearsal)[:2] == ["adopt ConfigMap default/a", "update ConfigMap default/a"]
+    assert summary(result)[:2] == ["adopt ConfigMap default/a", "update ConfigMap default/a"]
 
 
 async def test_recreated_child_is_shown_with_what_its_successor_will_have(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -150,12 +153,12 @@ async def test_revisions_are_planned_before_the_children_that_move(cluster: Memo
         cluster.config_map(name, of=parent, text="before")
     unstructured.child_object(parent, "spec")["text"] = "after"
 
-    rehearsal = await plan(kube, sync=texts("a", "b"))
+    result = await plan(kube, sync=texts("a", "b"))
 
-    verbs = [(write.verb, write.info.kind) for write in rehearsal.writes]
+    verbs = [(write.verb, write.info.kind) for write in result.writes]
     assert verbs[:3] == [("create", "ControllerRevision"), ("update", "ControllerRevision"), ("update", "ConfigMap")]
-    assert _children_of(rehearsal.writes[1].before) == ["a", "b"]
-    assert _children_of(rehearsal.writes[1].after) == ["b"]
+    assert _children_of(result.writes[1].before) == ["a", "b"]
+    assert _children_of(result.writes[1].after) == ["b"]
 
 
 async def test_related_objects_are_shown_to_the_hook(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -180,10 +183,10 @@ async def test_finalizer_is_planned_first(cluster: MemoryCluster, kube: KubeClie
     cluster.composite("web", hooks=hooks)
     cluster.thing("p")
 
-    rehearsal = await plan(kube, sync=texts("a"))
+    result = await plan(kube, sync=texts("a"))
 
-    assert summary(rehearsal) == ["update Thing default/p", "create ConfigMap default/a", "update Thing default/p (status)"]
-    assert rehearsal.writes[0].reason == "the metadata differ"
+    assert summary(result) == ["update Thing default/p", "create ConfigMap default/a", "update Thing default/p (status)"]
+    assert result.writes[0].reason == "the metadata differ"
 
 
 FAILURES: dict[str, tuple[MetaloopError, str, list[str]]] = {
@@ -207,10 +210,10 @@ async def test_failure_ends_the_plan_and_is_told_as_it_would_be(
     def failing(_: JsonObject) -> JsonObject:
         raise error
 
-    rehearsal = await plan(kube, sync=failing)
+    result = await plan(kube, sync=failing)
 
-    assert rehearsal.report is not None
-    assert (rehearsal.writes, rehearsal.report.reason, rehearsal.events) == ([], reason, events)
+    assert result.report is not None
+    assert (result.writes, result.report.reason, result.events) == ([], reason, events)
 
 
 async def test_deletion_that_a_guard_holds_back_is_not_planned(cluster: MemoryCluster, kube: KubeClient) -> None:
@@ -220,11 +223,11 @@ async def test_deletion_that_a_guard_holds_back_is_not_planned(cluster: MemoryCl
     for number in range(6):
         cluster.config_map(f"c{number}", of=parent)
 
-    rehearsal = await plan(kube, sync=texts("new"))
+    result = await plan(kube, sync=texts("new"))
 
-    assert summary(rehearsal) == ["create ConfigMap default/new", "update Thing default/p (status)"]
-    assert rehearsal.report is not None
-    assert rehearsal.report.reason == "DeletionHeldBack"
+    assert summary(result) == ["create ConfigMap default/new", "update Thing default/p (status)"]
+    assert result.report is not None
+    assert result.report.reason == "DeletionHeldBack"
 
 
 @pytest.mark.parametrize("strategy", ["dynamic-apply", "server-side-apply"])
@@ -234,15 +237,15 @@ async def test_nothing_but_reads_reaches_the_cluster(cluster: MemoryCluster, kub
     cluster.config_map("old", of=parent)
     cluster.config_map("changed", of=parent, text="before")
 
-    rehearsal = await plan(kube, strategy=strategy, sync=texts("changed", "new", text="after"))
+    result = await plan(kube, strategy=strategy, sync=texts("changed", "new", text="after"))
 
     assert {each.split()[0] for each in cluster.asked} == {"GET"}
-    assert len(rehearsal.writes) == 4
+    assert len(result.writes) == 4
 
 
-def only_revision(rehearsal: Rehearsal) -> JsonObject:
+def only_revision(result: DryRun) -> JsonObject:
     """The ControllerRevision that a plan creates."""
-    [revision] = [write.after for write in rehearsal.writes if write.info.kind == "ControllerRevision"]
+    [revision] = [write.after for write in result.writes if write.info.kind == "ControllerRevision"]
     assert revision is not None
     return revision
 
