@@ -48,6 +48,11 @@ class JobKey(NamedTuple):
         parent = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.controller} {self.resource.resource} {parent}{f'#{self.part}' if self.part else ''}"
 
+    @property
+    def parent(self) -> "JobKey":
+        """The key of the parent itself."""
+        return self._replace(part="") if self.part else self
+
     def to_wire(self) -> list[str]:
         """The wire form, as `from_wire` takes it: six strings, and the part as the seventh where there is one."""
         parent = [self.controller.kind, self.controller.name, self.resource.api_version, self.resource.resource, self.namespace, self.name]

@@ -1,5 +1,6 @@
 """The health of a controller: what prevents it from being served, how many of its parents fail, and its status."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -39,17 +40,25 @@ class ControllerStats:
 
     parents: int = 0
     failing: dict[JobKey, SyncReport] = field(default_factory=dict[JobKey, SyncReport])
-    """The last report of each parent whose last sync failed."""
+    """The last report of each unit of work whose last sync failed."""
     unsynced: set[JobKey] = field(default_factory=set[JobKey])
-    """The parents that existed when the instance started and have not been synced since."""
+    """The units of work that existed when the instance started and have not been synced since."""
     throttled: set[JobKey] = field(default_factory=set[JobKey])
-    """The parents whose webhook throttled their last sync. A second time in a row is a failure."""
+    """The units of work whose webhook throttled their last sync. A second time in a row is a failure."""
+    has_parts: bool = False
+    """Whether any of these is a part of a parent."""
+
+    @property
+    def failing_parents(self) -> int:
+        """How many parents fail, each counted once, however many of its parts fail."""
+        return _parents_in(self.failing)
 
     def record(self, report: SyncReport) -> None:
-        """Count how the sync of a parent ended."""
+        """Count how a sync ended."""
+        self.has_parts |= bool(report.key.part)
         match report.result:
             case "done":
-                self.forget(report.key)
+                self._clear(report.key)
             case _ if report.fault is not None and report.fault.owner is Owner.NOBODY:
                 return  # it is retried at once: this try says nothing
             case "throttled" if report.fault is not Fault.CIRCUIT_OPEN and report.key not in self.throttled:
@@ -62,14 +71,20 @@ class ControllerStats:
         self.unsynced.discard(report.key)
 
     def add(self, key: JobKey, former: "ControllerStats") -> None:
-        """Count a parent, with what a former instance knew of it."""
-        self.parents += 1
+        """Count a unit of work that exists, with what a former instance knew of it."""
+        self.has_parts |= bool(key.part)
+        self.parents += not key.part
         self.unsynced.add(key)
         if key in former.failing:
             self.failing[key] = former.failing[key]
 
     def forget(self, key: JobKey) -> None:
-        """Remember nothing of a parent: it was synced, or it is gone."""
+        """Remember nothing of a unit of work that is gone; if it is a parent, nothing of its parts either."""
+        known = {*self.failing, *self.unsynced, *self.throttled} if self.has_parts and not key.part else ()
+        for each in (key, *(each for each in known if each.parent == key)):
+            self._clear(each)
+
+    def _clear(self, key: JobKey) -> None:
         self.failing.pop(key, None)
         self.throttled.discard(key)
         self.unsynced.discard(key)
@@ -106,7 +121,7 @@ class ControllerHealth:
 
 def summary_of(generation: int, *, problem: Problem | None, stats: ControllerStats | None, is_paused: bool = False) -> HealthSummary:
     """The health of a controller; `stats` is None unless it runs."""
-    parents, failing = (stats.parents, len(stats.failing)) if stats else (0, 0)
+    parents, failing = (stats.parents, stats.failing_parents) if stats else (0, 0)
     reason, message = _state(problem, stats)
     return HealthSummary(
         generation=generation,
@@ -129,8 +144,12 @@ def _state(problem: Problem | None, stats: ControllerStats | None) -> tuple[str,
     if stats.failing:
         return _failure(stats)
     if stats.unsynced:
-        return _STARTING, f"{len(stats.unsynced)} of {stats.parents} parents have not been synced since it started"
+        return _STARTING, f"{_parents_in(stats.unsynced)} of {stats.parents} parents have not been synced since it started"
     return _SYNCED, "all parents are in sync"
+
+
+def _parents_in(keys: Iterable[JobKey]) -> int:
+    return len({key.parent for key in keys})
 
 
 def _failure(stats: ControllerStats) -> tuple[str, str]:

@@ -25,7 +25,10 @@ class Touched(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A unit of work that is no more: its parent was deleted, or is not selected."""
+    """A unit of work that is no more: its parent was deleted, or is not selected.
+
+    A rule that divides the work of parents may also end parts: marks of parts whose parent is gone cost a job each.
+    """
 
     key: JobKey
     was_parent: bool = False
