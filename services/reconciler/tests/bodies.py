@@ -1,4 +1,4 @@
-"""Bodies that webhooks may answer with: nearly right, wrong in one place, or garbage; the same ones for the same seed."""
+"""Generates bodies that webhooks may answer: nearly valid, invalid in one place, or garbage. A seed repeats them."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -65,7 +65,7 @@ DEPTHS: Final = (2, 10, 100, 126, 127, 128, 129, 253, 254, 255, 1000, 1023, 1025
 
 
 class Bodies:
-    """A row of bodies without end."""
+    """An endless series of bodies."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -83,7 +83,7 @@ class Bodies:
         return self._random.choices(makers, weights)[0]()
 
     def _answer(self) -> bytes:
-        """An answer, in which at most a few things are odd."""
+        """An answer with at most a few oddities."""
         parts = {
             '"status"': self._object,
             '"children"': self._children,
@@ -97,7 +97,7 @@ class Bodies:
         return self._padded("{" + ",".join(fields) + "}")
 
     def _damaged(self) -> bytes:
-        """An answer with some bytes lost, doubled, changed or added."""
+        """An answer with some bytes removed, repeated, changed or added."""
         body = bytearray(self._answer())
         for _ in range(self._random.randint(1, 3)):
             at = self._random.randrange(len(body) + 1)
@@ -122,7 +122,7 @@ class Bodies:
         return self._random.randbytes(self._random.randrange(64))
 
     def _deep(self) -> bytes:
-        """Containers in containers, closed or not, somewhere in an answer."""
+        """Nested containers, closed or not, somewhere in an answer."""
         depth = self._random.choice(DEPTHS)
         opening, closing = self._random.choice((("[", "]"), ('{"a":', "}"), ('[{"status":', "}]")))
         inner = opening * depth + self._random.choice(("1", "null", "")) + closing * (depth if self._is(0.9) else depth - 1)

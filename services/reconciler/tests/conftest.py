@@ -1,4 +1,4 @@
-"""Makes the builders and fakes beside this file importable by the tests, and a real API server where a test asks for one."""
+"""Makes the builders and fakes in this folder importable, and provides a real API server to tests that ask for it."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -9,8 +9,8 @@ import pytest_asyncio
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from schemas_of_tests import running
-from worlds import THINGS
+from builders import THINGS
+from known_schemas import running
 
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
@@ -43,14 +43,14 @@ async def namespace(kube: KubeClient) -> str:
 
 @pytest_asyncio.fixture
 async def schemas(kube: KubeClient) -> AsyncIterator[Schemas]:
-    """What the API server tells of its kinds."""
+    """The schemas of the API server's kinds."""
     async with running(kube, monotonic) as schemas:
         yield schemas
 
 
 @pytest_asyncio.fixture
 async def parent(kube: KubeClient, namespace: str) -> JsonObject:
-    """A parent that exists: the garbage collector would delete the children of another at some moment."""
+    """A parent that exists. The garbage collector would sooner or later delete the children of one that does not."""
     return await kube.create(
         THINGS, {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "p", "namespace": namespace}}
     )

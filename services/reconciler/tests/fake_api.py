@@ -1,4 +1,4 @@
-"""An API server for objects in memory, as far as a reconciler needs one; held to the real one by test_api_contract.py."""
+"""An API server in memory, as far as a reconciler needs one. test_api_contract.py compares it with a real one."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Key = tuple[str, str, str]
 
 @dataclass
 class FakeApi:
-    """Holds objects, counts requests by verb, and fails where `failing` says so."""
+    """Stores objects, counts requests by verb, and fails as `failing` says."""
 
     objects: dict[Key, JsonObject] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
@@ -24,7 +24,7 @@ class FakeApi:
     version: int = 100
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
-        """Has `obj` stored, as if somebody else had written it."""
+        """Stores `obj`, as if somebody else had written it."""
         metadata = unstructured.metadata(obj)
         self.version += 1
         kept = {"uid": f"uid-{self.version}", **metadata, "resourceVersion": str(self.version)}
@@ -41,7 +41,7 @@ class FakeApi:
         return _copy(self._stored((str(info.id), namespace, name)))
 
     async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Mapping[str, str] | None = None) -> JsonObject:
-        """Stores a new object, with a UID of its own."""
+        """Stores a new object with a new UID."""
         del params
         self._count("create", unstructured.name(obj))
         if _key(info, obj) in self.objects:
@@ -52,38 +52,40 @@ class FakeApi:
     async def replace(
         self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
     ) -> JsonObject:
-        """Stores another content of an object; a status where the subresource says so, and everything but the status elsewhere."""
+        """Replaces an object: its status if that is the subresource, and everything but its status otherwise."""
         self._count(f"replace {subresource}".strip(), unstructured.name(obj))
-        there = self._stored(_key(info, obj))
+        existing = self._stored(_key(info, obj))
         if params:
             return _copy(obj)
         for precondition in ("uid", "resourceVersion"):
             given = unstructured.text(unstructured.metadata(obj), precondition)
-            if given and given != unstructured.text(unstructured.metadata(there), precondition):
+            if given and given != unstructured.text(unstructured.metadata(existing), precondition):
                 raise Conflict(f"another {precondition} than {given}")
-        changed = {**there, "status": obj.get("status")} if subresource == "status" else self._without_status_change(info, there, obj)
-        if unstructured.is_deleting(changed) and unstructured.finalizers(there) and not unstructured.finalizers(changed):
+        changed = {**existing, "status": obj.get("status")} if subresource == "status" else self._without_status_change(info, existing, obj)
+        if unstructured.is_deleting(changed) and unstructured.finalizers(existing) and not unstructured.finalizers(changed):
             del self.objects[_key(info, obj)]
             return _copy(changed)
-        return _copy(there) if changed == there else self.put(info, changed)
+        return _copy(existing) if changed == existing else self.put(info, changed)
 
     async def patch(  # noqa: PLR0917 - as the API is
         self, info: ResourceInfo, namespace: str, name: str, body: bytes, content_type: str, params: Mapping[str, str] | None = None
     ) -> JsonObject:
-        """Nothing: how an API server merges is its own secret, and tests of that ask a real one."""
+        """Not supported: tests of patches use a real API server, which alone knows how to merge them."""
         raise NotImplementedError(f"{content_type} of {info.id} {namespace}/{name}")
 
     async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str, resource_version: str = "") -> JsonObject:
-        """Removes an object; one that has finalizers only gets its deletion timestamp."""
+        """Deletes an object. One that has finalizers only gets a deletion timestamp."""
         self._count("delete", name)
         key = (str(info.id), namespace, name)
-        there = self._stored(key)
-        if unstructured.uid(there) != uid:
+        existing = self._stored(key)
+        if unstructured.uid(existing) != uid:
             raise Conflict("another uid")
-        if resource_version and unstructured.resource_version(there) != resource_version:
+        if resource_version and unstructured.resource_version(existing) != resource_version:
             raise Conflict("another resourceVersion")
-        if unstructured.finalizers(there):
-            return self.put(info, {**there, "metadata": {**unstructured.metadata(there), "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        if unstructured.finalizers(existing):
+            return self.put(
+                info, {**existing, "metadata": {**unstructured.metadata(existing), "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            )
         return self.objects.pop(key)
 
     def _count(self, verb: str, name: str) -> None:
@@ -97,15 +99,15 @@ class FakeApi:
         return self.objects[key]
 
     @staticmethod
-    def _without_status_change(info: ResourceInfo, there: JsonObject, obj: JsonObject) -> JsonObject:
+    def _without_status_change(info: ResourceInfo, existing: JsonObject, obj: JsonObject) -> JsonObject:
         if not info.has_status:
             return obj
         rest = {key: value for key, value in obj.items() if key != "status"}
-        return {**rest, "status": there["status"]} if "status" in there else rest
+        return {**rest, "status": existing["status"]} if "status" in existing else rest
 
 
 def refused(code: int, reason: str) -> ApiStatus:
-    """What the API server says of a refusal."""
+    """The status of a refused request."""
     return _status(code, reason)
 
 

@@ -1,4 +1,4 @@
-"""Hooks that are functions of this process; what they are sent and answer goes through the real wire."""
+"""Hooks that are functions in this process. Their requests and answers are encoded as on the wire."""
 
 from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from metaloop.reconciler.ports import Slot
 
 @dataclass
 class FakeHooks:
-    """The hooks of a controller: `answer` makes a response body, or its JSON, of a request; `rules` does for the customize hook."""
+    """The hooks of a controller. `answer` returns the response to a request, and `rules` that of the customize hook."""
 
     answer: Callable[[JsonObject], JsonObject | bytes]
     rules: Callable[[JsonObject], JsonObject] = lambda _: {}
@@ -23,7 +23,7 @@ class FakeHooks:
     customized: list[JsonObject] = field(default_factory=list)
 
     async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
-        """What the function of this hook answers to each body."""
+        """The hook's answer to each body."""
         del observed
         requests = [loads(body) for body in bodies.values()]
         asked, answer = (self.customized, self.rules) if hook.name == "customize" else (self.requests, self.answer)
@@ -35,38 +35,38 @@ class FakeHooks:
 
 @dataclass
 class FakeSubscriptions:
-    """A watcher that follows what it is told to; `selected` is what it finds."""
+    """Records subscriptions, and answers each with `selected`."""
 
     selected: Related = field(default_factory=lambda: Related(fingerprint=""))
     told: list[RelatedRequest] = field(default_factory=list)
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
-        """What is selected."""
+        """The selected objects."""
         del shard
         self.told.append(request)
         return replace(self.selected, fingerprint=request.fingerprint)
 
 
 class OpenSlot:
-    """A slot that nobody else waits for."""
+    """A slot that no other job waits for."""
 
     @asynccontextmanager
     async def _nothing(self):
         yield
 
     def waiting(self):
-        """Lends nothing to nobody."""
+        """Lends nothing."""
         return self._nothing()
 
 
 @dataclass
 class FakeLease:
-    """A lease that is lost after so many checks, or never."""
+    """A lease that is lost after a number of checks, or never."""
 
     checks_left: int = 1_000_000
 
     def check(self) -> None:
-        """Raises LeaseLost once it ran out."""
+        """Raises LeaseLost after the last check."""
         self.checks_left -= 1
         if self.checks_left < 0:
             raise LeaseLost("the lease ran out")
@@ -74,11 +74,11 @@ class FakeLease:
 
 @dataclass
 class FakeRecorder:
-    """Keeps what it was told."""
+    """Keeps the events."""
 
     told: list[tuple[str, str, str]] = field(default_factory=list)
 
     def record(self, regarding: JsonObject, event_type: str, reason: str, message: str) -> None:
-        """Keeps type, reason and message."""
+        """Keeps the type, the reason and the message."""
         del regarding
         self.told.append((event_type, reason, message))

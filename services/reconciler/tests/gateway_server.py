@@ -1,4 +1,4 @@
-"""A hook gateway that answers as a test says: a real HTTP server on loopback, speaking the real wire."""
+"""A hook gateway that answers as a test says: a real HTTP server on loopback, with the real protocol."""
 
 import asyncio
 import ssl
@@ -14,21 +14,21 @@ from metaloop.common.json import dumps
 
 @dataclass
 class GatewayServer:
-    """Answers every call alike, and keeps what it was sent."""
+    """Answers every call in the same way, and keeps the requests."""
 
     verdict: call.Verdict = field(default_factory=lambda: call.Accepted(body=b"{}"))
     status: int = 200
     breaks_off: bool = False
     echoes: bool = False
-    """Whether the answer's status names the revision that was asked about."""
+    """Whether the answer's status names the revision of the request."""
     meeting: asyncio.Barrier | None = None
-    """Where calls wait for one another before any is answered."""
+    """Calls wait here for one another before any is answered."""
     url: str = ""
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Keeps the request and answers it."""
+        """Keep the request and answer it."""
         self.headers.append(dict(request.headers))
         self.bodies.append(await request.read())
         if self.breaks_off:
@@ -46,7 +46,7 @@ class GatewayServer:
 
 @asynccontextmanager
 async def serving(gateway: GatewayServer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[GatewayServer]:
-    """Serves it for as long as the block lasts."""
+    """Serves the gateway while the block lasts."""
     app = web.Application()
     app.router.add_post(call.PATH, gateway.answer)
     runner = web.AppRunner(app)

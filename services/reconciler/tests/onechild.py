@@ -1,11 +1,11 @@
-"""One parent with one child on a real API server, whose syncs a test runs one by one, without a hook."""
+"""One parent with one child on a real API server. A test runs its syncs one by one, without a hook."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from builders import THINGS
+from builders import observed as observed_of
 from fake_hooks import FakeLease, FakeRecorder
-from worlds import THINGS
-from worlds import observed as observed_of
 
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.errors import Conflict
@@ -29,7 +29,7 @@ _TRIES = 20
 
 @dataclass
 class OneChild:
-    """The child that a hook would want, and what is there."""
+    """The child that a hook would desire, as it is on the API server."""
 
     kube: KubeClient
     schemas: Schemas
@@ -41,40 +41,40 @@ class OneChild:
     recorder: FakeRecorder = field(default_factory=FakeRecorder)
 
     def __post_init__(self) -> None:
-        """Write as one reconciler."""
+        """All syncs write as one reconciler."""
         server_side = ServerSideWriter(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
         self._applier = ChildrenWriter(self.kube, width=1, server_side=server_side, on_drift=lambda: None)
 
     @property
     def namespace(self) -> str:
-        """Where the child is."""
+        """The child's namespace."""
         return unstructured.namespace(self.parent) if self.info.namespaced else ""
 
     async def live(self) -> JsonObject | None:
-        """The child as it is."""
+        """The live child. None if it does not exist."""
         try:
             return await self.kube.get(self.info, self.namespace, self.name)
         except NotFound:
             return None
 
-    async def there(self) -> JsonObject:
-        """The child, which is there."""
+    async def existing(self) -> JsonObject:
+        """The live child."""
         live = await self.live()
         assert live is not None
         return live
 
-    async def sync(self, wish: JsonObject) -> Effects:
-        """What a sync does to bring the wish about. Where somebody else wrote at the same moment, the sync is repeated, as by the queue."""
+    async def sync(self, obj: JsonObject) -> Effects:
+        """The effects of a sync that desires this object. After a conflict the sync is repeated, as the queue does."""
         for _ in range(_TRIES - 1):
-            effects = await self.sync_seen(wish, await self.live())
+            effects = await self.sync_seen(obj, await self.live())
             if not any(isinstance(failure.error, Conflict) for failure in effects.failures):
                 return effects
-        return await self.sync_seen(wish, await self.live())
+        return await self.sync_seen(obj, await self.live())
 
-    async def sync_seen(self, wish: JsonObject, found: JsonObject | None) -> Effects:
-        """What a sync does that saw the child as it was `found`."""
+    async def sync_seen(self, obj: JsonObject, found: JsonObject | None) -> Effects:
+        """The effects of a sync that observed the child as it was `found`."""
         await self.schemas.wait_for([self.info])
-        observed, desired = self._observed(found), self._desired(wish)
+        observed, desired = self._observed(found), self._desired(obj)
         plan = plan_of(observed, observed.groups, [desired], strategy=self._strategy_for(found))
         return await self._applier.carry_out(plan, observed=observed, lease=FakeLease())
 
@@ -94,18 +94,18 @@ class OneChild:
         group = ChildGroup(info=self.info, method=self.method, objects=objects)
         return replace(observed_of(group, info=THINGS), parent=self.parent)
 
-    def _desired(self, wish: JsonObject) -> DesiredChild:
-        return DesiredChild(info=self.info, method=self.method, namespace=self.namespace, name=self.name, obj=wish)
+    def _desired(self, obj: JsonObject) -> DesiredChild:
+        return DesiredChild(info=self.info, method=self.method, namespace=self.namespace, name=self.name, obj=obj)
 
 
 def entries_of(obj: JsonObject) -> list[JsonObject]:
-    """An object's managedFields, but for those of its status."""
+    """An object's `managedFields`, without those of its status."""
     entries = unstructured.metadata(obj).get("managedFields")
     return [entry for entry in entries if is_object(entry) and not entry.get("subresource")] if is_array(entries) else []
 
 
 def managed_of(obj: JsonObject) -> dict[str, JsonObject]:
-    """What the watcher tells of what we own."""
+    """Our entries in `managedFields`, as the watcher shows them."""
     ours = [entry for entry in entries_of(obj) if entry.get("manager") == MANAGER and entry.get("operation") == "Apply"]
     return {unstructured.uid(obj): entry for entry in ours}
 

@@ -1,9 +1,9 @@
-"""Worlds with rolling updates: a parent whose template rolls out to its Gadgets, and the hook that makes Gadgets of it."""
+"""Builders for rolling updates: a parent whose template rolls out to its Gadgets, and the hook that answers them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from worlds import DYNAMIC_APPLY, EMPTY_ANSWER, LABELS, PARENT_UID, THINGS, observed_with, stored
+from builders import DYNAMIC_APPLY, EMPTY_ANSWER, LABELS, PARENT_UID, THINGS, observed_with, stored
 
 from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.api.revision import REVISIONS, ClaimedChild, children_field
@@ -51,7 +51,7 @@ def rolling_controller(
 
 
 def rolling_parent(text: str = "v1", *, names: Iterable[str] = NAMES, info: ResourceInfo = THINGS, **spec: JsonValue) -> JsonObject:
-    """A parent that wants a Gadget of each name, all of them saying `text`."""
+    """A parent that desires a Gadget of each name, all with this `text`."""
     metadata: JsonObject = {"name": "parent", "uid": PARENT_UID, "resourceVersion": "30", "generation": 3}
     if info.namespaced:
         metadata["namespace"] = "default"
@@ -64,7 +64,7 @@ def rolling_parent(text: str = "v1", *, names: Iterable[str] = NAMES, info: Reso
 
 
 def gadget(name: str, text: str = "v1", *, namespace: str = "default") -> JsonObject:
-    """A Gadget as the hook wants it."""
+    """A Gadget as the hook answers it."""
     return {
         "apiVersion": GADGETS.api_version,
         "kind": GADGETS.kind,
@@ -73,14 +73,14 @@ def gadget(name: str, text: str = "v1", *, namespace: str = "default") -> JsonOb
     }
 
 
-def there(name: str, text: str = "v1", *, status: JsonObject | None = READY, **metadata: JsonValue) -> JsonObject:
-    """A Gadget that was made as the hook wanted it; well, unless another status is given."""
+def existing(name: str, text: str = "v1", *, status: JsonObject | None = READY, **metadata: JsonValue) -> JsonObject:
+    """A Gadget that was created as the hook answered it. It is ready, unless another status is given."""
     made = stored(new_child(gadget(name, text), parent=rolling_parent()), metadata=metadata)
     return made if status is None else {**made, "status": status}
 
 
 def gadgets_of(parent: JsonObject) -> Answer:
-    """What the hook answers."""
+    """The hook's answer."""
     spec = unstructured.child_object(parent, "spec")
     names, text = spec.get("names"), unstructured.text(unstructured.child_object(spec, "template"), "text")
     assert isinstance(names, list)
@@ -88,7 +88,7 @@ def gadgets_of(parent: JsonObject) -> Answer:
     return replace(EMPTY_ANSWER, status={"wanted": len(children)}, children=children)
 
 
-def world(
+def observed_gadgets(
     *children: JsonObject, parent: JsonObject | None = None, controller: JsonObject | None = None, info: ResourceInfo = THINGS
 ) -> Observed:
     """A parent with these Gadgets."""
@@ -112,7 +112,7 @@ def revision(
     is_orphan: bool = False,
     metadata: JsonObject | None = None,
 ) -> JsonObject:
-    """A stored ControllerRevision of the template that says `text`, with the Gadgets that follow it."""
+    """A stored ControllerRevision of the template with this `text`, with the Gadgets that follow it."""
     spec: JsonObject = {"template": {"text": text}}
     own: JsonObject = {
         "apiVersion": REVISIONS.api_version,
@@ -125,14 +125,14 @@ def revision(
 
 
 def history_of(observed: Observed) -> RevisionHistory:
-    """How the revisions of a parent whose children roll are kept."""
+    """How the revisions of a parent are kept while its children roll."""
     history = COMPOSITE.history(observed)
     assert history is not None
     return history
 
 
 def revisions_with(observed: Observed, stored: Sequence[JsonObject] = ()) -> Revisions:
-    """The revisions of a parent, given those that are stored."""
+    """The revisions of a parent, of which these are `stored`."""
     return revisions_of(observed, stored, history=history_of(observed))
 
 
@@ -142,7 +142,7 @@ def rules_of(observed: Observed, unused: Sequence[JsonObject] = ()) -> RolloutRu
 
 
 def answered_by(observed: Observed, revisions: Revisions, *, answers: Mapping[str, Answer] | None = None) -> list[DesiredByRevision]:
-    """The live revisions with what the hook desires for each, or answered for it where `answers` has its name."""
+    """The live revisions with the children that the hook desires for each. `answers` has other answers, by revision."""
     return [
         DesiredByRevision(
             revision=each, children=desired_children((answers or {}).get(each.name) or gadgets_of(each.parent), observed, variant=COMPOSITE)

@@ -1,13 +1,13 @@
-"""A cluster with one parent whose Gadgets roll, and syncs that a test runs one by one, each as far as it lets them come."""
+"""A cluster with one parent whose Gadgets roll. A test runs its syncs one by one, and may interrupt them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from builders import THINGS
 from fake_api import FakeApi
 from fake_hooks import FakeHooks, FakeLease, FakeRecorder, FakeSubscriptions, OpenSlot
 from rolling import GADGETS, READY, gadgets_of, rolling_controller, rolling_parent
 from syncing import a_syncer
-from worlds import THINGS
 
 from metaloop.common.api.revision import REVISIONS, claimed_by, patch_of
 from metaloop.common.errors import LeaseLost
@@ -19,17 +19,17 @@ from metaloop.common.report import SyncReport
 
 
 def gadget_hook(request: JsonObject) -> JsonObject:
-    """What `gadgets_of` answers, on the wire."""
+    """The answer of `gadgets_of` as JSON."""
     answer = gadgets_of(unstructured.child_object(request, "parent"))
     return {"status": answer.status, "children": [*answer.children]}
 
 
 @dataclass
 class GenerationApi(FakeApi):
-    """Counts changes of a Gadget's spec in its generation, as a real API server does."""
+    """Increments a Gadget's generation with each change of its spec, as a real API server does."""
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
-        """Has `obj` stored."""
+        """Stores `obj`."""
         if info == GADGETS:
             old = self.objects.get((str(info.id), unstructured.namespace(obj), unstructured.name(obj)))
             generation = unstructured.generation(old) + (old.get("spec") != obj.get("spec")) if old is not None else 1
@@ -39,16 +39,16 @@ class GenerationApi(FakeApi):
 
 @dataclass
 class RewritingApi(GenerationApi):
-    """Has an admission that shouts: whatever a Gadget is to say, it says in capitals."""
+    """Has an admission plugin that writes the text of each Gadget in capitals."""
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
-        """Has `obj` stored, as admission rewrites it."""
+        """Stores `obj` as admission rewrites it."""
         return super().put(info, _shouted(obj) if info == GADGETS else obj)
 
     async def replace(
         self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None
     ) -> JsonObject:
-        """Stores what admission makes of it."""
+        """Replaces the object as admission rewrites it."""
         return await super().replace(info, _shouted(obj) if info == GADGETS else obj, subresource, params=params)
 
 
@@ -58,7 +58,7 @@ def _shouted(obj: JsonObject) -> JsonObject:
 
 
 class RollingSync:
-    """A cluster, a hook, and a watcher whose cache is always current. All Gadgets are there, and not yet well."""
+    """A cluster, a hook, and a watcher whose cache is always current. Gadgets are not ready until `heal`."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class RollingSync:
 
     @property
     def condition(self) -> tuple[JsonValue, JsonValue]:
-        """Status and reason of the condition Updated."""
+        """The status and the reason of the condition Updated."""
         conditions = unstructured.child_object(self.parent, "status").get("conditions")
         assert isinstance(conditions, list)
         [updated] = [each for each in conditions if isinstance(each, dict) and each.get("type") == "Updated"]
@@ -94,44 +94,44 @@ class RollingSync:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What each Gadget says."""
+        """The text of each Gadget."""
         return {name: unstructured.text(unstructured.child_object(obj, "spec"), "text") for name, obj in self.gadgets.items()}
 
     @property
     def revisions(self) -> dict[str, list[str]]:
-        """Who follows each revision, by the text that it is of."""
+        """The children of each revision, by the revision's text."""
         return {_text_of(obj): sorted(child.name for child in claimed_by(obj)) for obj in self.api.all_of(REVISIONS)}
 
     def change(self, **spec: JsonValue) -> None:
-        """The parent's spec has these fields."""
+        """Set these fields of the parent's spec."""
         parent = self.parent
         self.api.put(THINGS, {**parent, "spec": {**unstructured.child_object(parent, "spec"), **spec}})
 
     def say(self, text: str) -> None:
-        """The parent's template says another text."""
+        """Set the text of the parent's template."""
         self.change(template={"text": text})
 
     def heal(self, *names: str) -> None:
-        """These Gadgets are well, as far as they are there."""
+        """Make those of these Gadgets ready that exist."""
         for name in names:
             if name in self.gadgets:
                 self.set_status(name, {**READY, "observedGeneration": unstructured.generation(self.gadgets[name])})
 
     def set_status(self, name: str, status: JsonObject) -> None:
-        """A Gadget has this status."""
+        """Set the status of a Gadget."""
         self.api.put(GADGETS, {**self.gadgets[name], "status": status})
 
     def remove(self, info: ResourceInfo, names: Iterable[str]) -> None:
-        """Somebody deletes these objects."""
+        """Delete these objects."""
         for name in names:
             del self.api.objects[str(info.id), "default", name]
 
     def remove_revision(self, text: str) -> None:
-        """Somebody deletes the revision of a text."""
+        """Delete the revision of a text."""
         self.remove(REVISIONS, [unstructured.name(obj) for obj in self.api.all_of(REVISIONS) if _text_of(obj) == text])
 
     def observe(self, *, revisions: Iterable[JsonObject] | None = None) -> Granted:
-        """What the watcher shows; `revisions` is what it saw of those, all unless said."""
+        """The observation. `revisions` are those that the watcher has seen; all of them by default."""
         observation = Observation(
             controller=self.controller,
             parent_resource=THINGS,
@@ -142,12 +142,12 @@ class RollingSync:
         return Granted(lease="lease-1", lease_seconds=5.0, observation=observation)
 
     async def run(self, granted: Granted | None = None) -> SyncReport:
-        """One sync."""
+        """Runs one sync."""
         self.api.requests.clear()
         return await self._syncer.sync(granted or self.observe(), OpenSlot(), FakeLease())
 
     async def run_until_killed(self, *, after_writes: int) -> bool:
-        """One sync whose worker dies after so many writes; whether it lived long enough."""
+        """Runs one sync whose worker dies after so many writes. Returns whether the sync ended before."""
         try:
             await self._syncer.sync(self.observe(), OpenSlot(), FakeLease(checks_left=after_writes))
         except LeaseLost:

@@ -1,10 +1,10 @@
-"""A driver that reads from a script: each step comes to what the script says, and is kept. Nothing is read, called or written."""
+"""A driver for tests: a script has the result of each step. Nothing is read, called or written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from worlds import DYNAMIC_APPLY
+from builders import DYNAMIC_APPLY
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject, dumps, loads
@@ -38,32 +38,32 @@ Hook = Callable[[JsonObject], JsonObject]
 
 
 def nothing(_: JsonObject) -> JsonObject:
-    """What a hook answers that desires no children."""
+    """The answer of a hook that desires no children."""
     return {}
 
 
 @dataclass(kw_only=True)
 class Script:
-    """What each step of one sync comes to: what it asks for, unless said otherwise."""
+    """The result of each step of one sync. By default, each step succeeds."""
 
     hook: Hook = nothing
     rules: Hook = nothing
-    """What the customize hook answers."""
+    """The customize hook."""
     related: Related = field(default_factory=lambda: Related(fingerprint=""))
-    """What the watcher finds."""
+    """The related objects that are found."""
     known: frozenset[Fact] = frozenset()
-    """What earlier syncs learned."""
+    """Facts that earlier syncs learned."""
     failing: Mapping[str, MetaloopError] = field(default_factory=dict[str, MetaloopError])
-    """What is raised instead, by the line that stands for the step."""
+    """Errors that steps fail with, by the line of the step."""
     claimed: Effects | None = None
-    """What adopting and releasing comes to."""
+    """The effects of claiming children."""
     written: Effects | None = None
-    """What writing children comes to."""
+    """The effects of writing children."""
     edited: Callable[[ParentEdit, JsonObject], JsonObject | None] = lambda edit, parent: edit.mutate(parent) or parent
-    """What becomes of the parent."""
+    """The parent after an edit."""
 
     def result(self, step: Step) -> object:  # noqa: PLR0911 - one for each kind of step
-        """What a step comes to. Raises what the script has for it."""
+        """The result of a step. Raises the error that the script has for it."""
         if failure := self.failing.get(line(step)):
             raise failure
         match step:
@@ -88,24 +88,24 @@ class Script:
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """How a sync went."""
+    """The steps of a sync, and how it ended."""
 
     steps: Sequence[Step]
     failure: MetaloopError | None
 
     @property
     def lines(self) -> list[str]:
-        """The steps, a line each, without the one that each sync takes first."""
+        """The lines of the steps, without Forget, which every sync begins with."""
         return [line(step) for step in self.steps if not isinstance(step, Forget)]
 
     @property
     def asked(self) -> list[JsonObject]:
-        """What the hooks were sent, in order."""
+        """The requests that the hooks were sent, in order."""
         return [loads(body) for step in self.steps if isinstance(step, CallHook) for body in step.bodies.values()]
 
 
 def play(observed: Observed, variant: Variant, script: Script | None = None) -> Played:
-    """A sync of one parent, carried out by the script to its end."""
+    """The sync of one parent, with results from the script."""
     of, taken = script or Script(), list[Step]()
     steps = sync(observed, NOW, variant=variant)
     try:
@@ -125,7 +125,7 @@ def play(observed: Observed, variant: Variant, script: Script | None = None) -> 
 
 
 def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
-    """A step as the tests write it: its name, and what it is about."""
+    """The line of a step: its name, and what it is about."""
     match step:
         case EditParent(observed, edit):
             is_needed = edit.mutate(observed.parent) is not None

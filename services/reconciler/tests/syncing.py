@@ -1,11 +1,11 @@
-"""A cluster with one parent, whose syncs a test runs one by one."""
+"""A cluster with one parent. A test runs its syncs one by one."""
 
 from collections.abc import Callable
 
+from builders import CONFIG_MAPS, THINGS, a_controller, a_parent
 from fake_api import FakeApi
 from fake_hooks import FakeHooks, FakeLease, FakeRecorder, FakeSubscriptions, OpenSlot
-from schemas_of_tests import GuessedSchemas
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent
+from known_schemas import GuessedSchemas
 
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject
@@ -32,7 +32,7 @@ def a_syncer(
     subscriptions: FakeSubscriptions | None = None,
     guards: DeletionGuards | None = None,
 ) -> Syncer:
-    """All stages of a sync over these fakes."""
+    """A syncer that uses these fakes."""
     server_side = ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")
     return Syncer(
         dependencies=Dependencies(

@@ -1,11 +1,11 @@
-"""What is told of a sync: one log line, counters, and an event where somebody has something to mend."""
+"""How a finished sync is announced: one log line, counters, and an event if somebody has to fix something."""
 
 from collections import Counter
 
 import pytest
+from builders import THINGS, a_parent
 from fake_hooks import FakeRecorder
 from structlog.testing import capture_logs
-from worlds import THINGS, a_parent
 
 from metaloop.common.faults import Fault
 from metaloop.common.job import ControllerId, JobKey
@@ -19,7 +19,7 @@ FAILED = Outcome(result="retry", fault=Fault.INVALID_ANSWER, message="it is wron
 
 
 def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, unknown_keys: tuple[str, ...] = ()) -> FinishedSync:
-    """A sync that ended so."""
+    """A sync that ended with this outcome."""
     return FinishedSync(key=KEY, parent=a_parent(), outcome=outcome, actions=Counter(actions), seconds=0.5, unknown_keys=unknown_keys)
 
 

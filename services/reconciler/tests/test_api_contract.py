@@ -1,8 +1,8 @@
-"""What the reconciler relies on of an API server: the real one does so, and so does the fake that its other tests use."""
+"""The behaviour of API servers that the reconciler relies on. The real one and the fake of other tests have it."""
 
 import pytest
+from builders import CONFIG_MAPS, THINGS
 from fake_api import FakeApi
-from worlds import CONFIG_MAPS, THINGS
 
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject

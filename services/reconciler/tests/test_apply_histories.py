@@ -1,4 +1,4 @@
-"""Whatever a hook wants in turn, and however it is written: a real API server is at rest after each wish, and holds what was wished last."""
+"""Random series of desired objects on a real API server: each is applied once, and earlier ones leave no trace."""
 
 from random import Random
 from typing import TypeVar
@@ -17,22 +17,22 @@ pytestmark = pytest.mark.e2e
 T = TypeVar("T")
 
 STRATEGIES = ["dynamic-apply", "server-side-apply"]
-_WISHES = 15
+_ROUNDS = 15
 _ALLOCATED = ("clusterIP", "clusterIPs")
 
 
-class Fancy:
-    """Wishes, made up at random but the same for each seed."""
+class RandomSpecs:
+    """Random specs, which are the same for each seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def strategy(self) -> str:
-        """Either of the two."""
+        """One of the two strategies."""
         return self._random.choice(STRATEGIES)
 
     def service(self) -> JsonObject:
-        """A Service's spec: ports that share numbers, defaults said and unsaid."""
+        """A Service's spec: ports with the same number, defaults stated and left out."""
         ports: list[JsonValue] = [self._port(*each) for each in self._some([(53, "TCP"), (53, "UDP"), (80, None), (81, None)], at_least=1)]
         spec: JsonObject = {"ports": ports, "selector": self._one({}, {"a": "b"}, {"a": "c", "d": "e"})}
         return {**spec, **self._maybe(sessionAffinity=("None", "ClientIP"), publishNotReadyAddresses=(True, False))}
@@ -88,40 +88,40 @@ def child(request: pytest.FixtureRequest, kube: KubeClient, schemas: Schemas, pa
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "in turn"])
-async def test_every_wish_comes_true_and_to_rest(child: OneChild, strategy: str, seed: int):
-    fancy, child.strategy = Fancy(seed), strategy
-    for _ in range(_WISHES):
+async def test_each_desired_object_is_applied_once(child: OneChild, strategy: str, seed: int):
+    specs, child.strategy = RandomSpecs(seed), strategy
+    for _ in range(_ROUNDS):
         if strategy == "in turn":
-            child.strategy = fancy.strategy()
-        wish = _wish(child, fancy.service() if child.info.kind == "Service" else fancy.deployment())
+            child.strategy = specs.strategy()
+        desired = _desired(child, specs.service() if child.info.kind == "Service" else specs.deployment())
 
-        changed, at_rest = await child.sync(wish), await child.sync(wish)
+        changed, at_rest = await child.sync(desired), await child.sync(desired)
 
-        assert (changed.failures, at_rest.failures, at_rest.done) == ((), (), ()), wish
-        assert _without_empties(await _spec(child)) == _without_empties(await _spec_of_a_new_one(child, wish)), wish
+        assert (changed.failures, at_rest.failures, at_rest.done) == ((), (), ()), desired
+        assert _without_empties(await _spec(child)) == _without_empties(await _spec_of_a_new_one(child, desired)), desired
 
 
-async def _spec_of_a_new_one(child: OneChild, wish: JsonObject) -> JsonObject:
-    """What the API server makes of the wish where nothing was wished before."""
+async def _spec_of_a_new_one(child: OneChild, desired: JsonObject) -> JsonObject:
+    """The spec of a new child for which nothing was desired before."""
     other = OneChild(kube=child.kube, schemas=child.schemas, parent=child.parent, info=child.info, name="b", strategy="dynamic-apply")
-    await other.sync({**wish, "metadata": {**unstructured.metadata(wish), "name": "b"}})
+    await other.sync({**desired, "metadata": {**unstructured.metadata(desired), "name": "b"}})
     spec = await _spec(other)
-    await child.kube.delete(child.info, child.namespace, "b", uid=unstructured.uid(await other.there()))
+    await child.kube.delete(child.info, child.namespace, "b", uid=unstructured.uid(await other.existing()))
     return spec
 
 
 async def _spec(child: OneChild) -> JsonObject:
-    spec = unstructured.child_object(await child.there(), "spec")
+    spec = unstructured.child_object(await child.existing(), "spec")
     return {key: value for key, value in spec.items() if key not in _ALLOCATED}
 
 
-def _wish(child: OneChild, spec: JsonObject) -> JsonObject:
+def _desired(child: OneChild, spec: JsonObject) -> JsonObject:
     metadata: JsonObject = {"name": child.name, "namespace": child.namespace}
     return {"apiVersion": child.info.api_version, "kind": child.info.kind, "metadata": metadata, "spec": spec}
 
 
 def _without_empties(value: JsonValue) -> JsonValue:
-    """`value` as far as it says anything; list-maps have no order here."""
+    """`value` without empty parts, and with list maps in a fixed order."""
     if isinstance(value, dict):
         parts = {key: _without_empties(each) for key, each in value.items()}
         return {key: each for key, each in parts.items() if each not in ({}, [], None)}

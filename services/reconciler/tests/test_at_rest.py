@@ -1,4 +1,4 @@
-"""What a real API server makes of a child that we applied is no difference to us: at rest nothing is written, and drift is seen."""
+"""Defaults of a real API server in applied children are not a difference, and drift is."""
 
 import pytest
 from onechild import OneChild
@@ -23,16 +23,16 @@ def child(request: pytest.FixtureRequest, kube: KubeClient, schemas: Schemas, pa
 async def test_child_that_was_applied_is_at_rest_and_drift_is_repaired_once(child: OneChild, strategy: str, namespace: str):
     kind = KINDS[child.info.kind]
     child.strategy, child.name = strategy, namespace
-    wish = manifest(kind, child.name, namespace=namespace)
+    desired = manifest(kind, child.name, namespace=namespace)
 
-    created = await child.sync(wish)
-    at_rest = await child.sync(wish)
+    created = await child.sync(desired)
+    at_rest = await child.sync(desired)
     drifted = await child.patch(kind.drift)
-    repaired = await child.sync(wish)
-    again = await child.sync(wish)
+    repaired = await child.sync(desired)
+    again = await child.sync(desired)
 
     assert [len(effects.done) for effects in (created, at_rest, repaired, again)] == [1, 0, 1, 0]
     assert [effects.failures for effects in (created, at_rest, repaired, again)] == [()] * 4
     assert patched(drifted, kind.drift) == drifted
-    live = await child.there()
+    live = await child.existing()
     assert patched(live, kind.drift) != live

@@ -4,7 +4,7 @@ from metaloop.reconciler.concurrency import ConcurrencyLimiter, Slot
 
 
 def limiter(*, active: int, total: int = 2, told: list[str] | None = None) -> ConcurrencyLimiter:
-    """A limiter that tells of room by adding to `told`."""
+    """A limiter that appends to `told` when there is room."""
     notes: list[str] = [] if told is None else told
     return ConcurrencyLimiter(active=active, total=total, on_room=lambda: notes.append("room"))
 

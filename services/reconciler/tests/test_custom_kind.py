@@ -1,11 +1,11 @@
-"""Children of a kind that somebody defined: its schema says how its lists are meant, and its values are taken as they are."""
+"""Children of a custom kind: its schema describes its lists, and its values are compared literally."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from known_schemas import running
 from onechild import OneChild
-from schemas_of_tests import running
 
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.kube.client import KubeClient
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 STRATEGIES = ["dynamic-apply", "server-side-apply"]
 WIDGETS = ResourceInfo(api_version="tests.example.com/v1", resource="widgets", kind="Widget", namespaced=True)
-WISH: JsonObject = {
+SPEC: JsonObject = {
     "endpoints": [{"port": 53}, {"port": 53, "protocol": "UDP"}],
     "tags": ["a", "b"],
     "limits": {"cpu": "1000m"},
@@ -82,13 +82,13 @@ async def cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """The time by which schemas grow old."""
+    """The clock of the schemas."""
     return FakeClock()
 
 
 @pytest_asyncio.fixture
 async def schemas(kube: KubeClient, clock: FakeClock) -> AsyncIterator[Schemas]:
-    """What the API server tells of its kinds."""
+    """The schemas of the API server's kinds."""
     async with running(kube, clock) as schemas:
         yield schemas
 
@@ -100,32 +100,32 @@ def child(request: pytest.FixtureRequest, kube: KubeClient, cluster: Cluster, sc
     return OneChild(kube=kube, schemas=schemas, parent=parent, info=WIDGETS, name="a", strategy=request.param)
 
 
-def wish(child: OneChild, spec: JsonObject) -> JsonObject:
-    """A Widget as a hook wants it."""
+def desired(child: OneChild, spec: JsonObject) -> JsonObject:
+    """A desired Widget."""
     metadata: JsonObject = {"name": "a", "namespace": child.namespace}
     return {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "metadata": metadata, "spec": spec}
 
 
 async def spec_of(child: OneChild) -> JsonObject:
-    """What is there."""
-    return unstructured.child_object(await child.there(), "spec")
+    """The live spec."""
+    return unstructured.child_object(await child.existing(), "spec")
 
 
 async def test_custom_child_is_at_rest(child: OneChild, clock: FakeClock):
     await _schema_is_known(child, clock)
 
-    created, again = await child.sync(wish(child, WISH)), await child.sync(wish(child, WISH))
+    created, again = await child.sync(desired(child, SPEC)), await child.sync(desired(child, SPEC))
 
     assert (len(created.done), len(again.done), created.failures) == (1, 0, ())
     assert (await spec_of(child))["every"] == "60s"
 
 
 async def test_values_of_a_custom_kind_are_taken_literally(child: OneChild, clock: FakeClock):
-    """They mean what their own controller makes of them."""
+    """Only their own controller knows what they mean."""
     await _schema_is_known(child, clock)
-    await child.sync(wish(child, WISH))
+    await child.sync(desired(child, SPEC))
 
-    await child.sync(wish(child, {**WISH, "limits": {"cpu": "1"}, "every": "1m"}))
+    await child.sync(desired(child, {**SPEC, "limits": {"cpu": "1"}, "every": "1m"}))
 
     spec = await spec_of(child)
     assert (spec["limits"], spec["every"]) == ({"cpu": "1"}, "1m")
@@ -133,7 +133,7 @@ async def test_values_of_a_custom_kind_are_taken_literally(child: OneChild, cloc
 
 async def test_list_map_and_set_keep_what_others_put_there(child: OneChild, clock: FakeClock):
     await _schema_is_known(child, clock)
-    await child.sync(wish(child, WISH))
+    await child.sync(desired(child, SPEC))
     endpoints: list[JsonValue] = [
         {"port": 53, "protocol": "TCP", "weight": 7},
         {"port": 53, "protocol": "UDP"},
@@ -141,7 +141,7 @@ async def test_list_map_and_set_keep_what_others_put_there(child: OneChild, cloc
     ]
     await child.patch({"spec": {"tags": ["theirs", "a", "b"], "endpoints": endpoints}})
 
-    await child.sync(wish(child, {**WISH, "tags": ["a"], "endpoints": [{"port": 53}]}))
+    await child.sync(desired(child, {**SPEC, "tags": ["a"], "endpoints": [{"port": 53}]}))
 
     spec = await spec_of(child)
     assert spec["tags"] == ["theirs", "a"]
@@ -149,7 +149,7 @@ async def test_list_map_and_set_keep_what_others_put_there(child: OneChild, cloc
 
 
 async def test_changed_schema_is_followed(cluster: Cluster, schemas: Schemas, clock: FakeClock):
-    """A list of which nothing was said becomes atomic."""
+    """A list without a declared type becomes atomic."""
     atomic: JsonObject = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"}
     await cluster.patch(CRDS, "", "widgets.tests.example.com", {"spec": _crd({"nothing": atomic})["spec"]})
 
@@ -161,7 +161,7 @@ async def test_changed_schema_is_followed(cluster: Cluster, schemas: Schemas, cl
 
 
 async def _schema_is_known(child: OneChild, clock: FakeClock) -> None:
-    """Waits until the API server tells of the kind, which takes it a moment after the kind is served."""
+    """Waits until the API server publishes the schema, which it does shortly after it serves the kind."""
 
     async def is_known() -> None:
         _look_again(child.schemas, clock)

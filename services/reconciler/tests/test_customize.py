@@ -1,9 +1,9 @@
-"""The customize hook through the pipeline: when it is asked, what is followed, and what the others are shown."""
+"""The customize hook in syncs: when it is called, which subscriptions follow, and what the other hooks are shown."""
 
 from dataclasses import replace
 
+from builders import CONFIG_MAPS, a_controller, config_map, stored
 from syncing import Sync
-from worlds import CONFIG_MAPS, a_controller, config_map, stored
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -18,7 +18,7 @@ FOUND = Related(fingerprint="", groups=[ObservedGroup(info=CONFIG_MAPS, objects=
 
 
 def customized() -> Sync:
-    """A cluster whose controller has a customize hook that names one ConfigMap, which is there."""
+    """A cluster whose controller has a customize hook that names one existing ConfigMap."""
     controller = a_controller()
     hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
     hooks["customize"] = {"webhook": {"url": "http://hook.example/customize"}}
@@ -89,7 +89,7 @@ async def test_watch_that_has_not_synced_is_waited_for_quietly():
 
 
 async def test_rule_out_of_reach_is_refused_again_and_again():
-    """What was followed for it must not be taken for what may be shown."""
+    """The subscriptions of invalid rules must not be used by the next sync."""
     sync = customized()
     rule: JsonObject = {"apiVersion": "v1", "resource": "configmaps", "namespace": "elsewhere"}
     sync.hooks.rules = lambda _: {"relatedResources": [rule]}
@@ -126,5 +126,5 @@ async def test_garbage_from_customize_deletes_nothing():
 
 
 def _as_remembered(sync: Sync) -> Related:
-    """What the watcher shows from now on: what it was told last to follow, and by which fingerprint."""
+    """The related objects that the watcher shows from now on, with the fingerprint of the last subscription."""
     return replace(FOUND, fingerprint=sync.subscriptions.told[-1].fingerprint)

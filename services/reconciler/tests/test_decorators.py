@@ -1,11 +1,11 @@
-"""Decorators through the pipeline: attachments, changes to the parent, and who gets along with whom."""
+"""Decorators in syncs: attachments, changes to the parent, and several controllers for one object."""
 
 from dataclasses import replace
 
 import pytest
+from builders import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
 from fake_api import refused
 from syncing import Sync
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
@@ -18,7 +18,7 @@ OURS = "metacontroller.io/decoratorcontroller-tags"
 
 
 def decorates(**answer: object) -> Sync:
-    """A cluster with a decorator whose hook always answers this."""
+    """A cluster with a decorator whose hook always gives this answer."""
     return Sync(lambda _: answer, controller=a_decorator())  # type: ignore[return-value, arg-type]
 
 
@@ -78,7 +78,7 @@ async def test_status_replaces_the_whole_and_says_no_generation():
 
 
 async def test_empty_status_is_a_status():
-    """Hooks tell by it that they were there: its absence shows that they have not been asked yet."""
+    """A hook sets it to show that it was called. Without it, the hook has not been called yet."""
     sync = decorates(status={})
     await sync.run()
 

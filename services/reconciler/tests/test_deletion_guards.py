@@ -1,10 +1,10 @@
-"""DeletionGuards: an answer that deletes too much is carried out but for that, until somebody confirms it."""
+"""Deletion guards: the excessive deletions of an answer are held back until somebody confirms them."""
 
 from dataclasses import replace
 
 import pytest
+from builders import CONFIG_MAPS, a_controller, a_parent, config_map, stored
 from syncing import Sync
-from worlds import CONFIG_MAPS, a_controller, a_parent, config_map, stored
 
 from metaloop.common.api import CONFIRM_DELETION_ANNOTATION, MAX_DELETE_SHARE_ANNOTATION
 from metaloop.common.json import JsonObject
@@ -24,7 +24,7 @@ def annotated(obj: JsonObject, **annotations: str) -> JsonObject:
 def a_family(
     *, keeps: int, of: int, limits: DeletionLimits = HALF, controller: JsonObject | None = None, parent: JsonObject | None = None
 ) -> Sync:
-    """A parent with `of` children, whose hook now wants the first few of them, and a new one."""
+    """A parent with `of` children, of which its hook now desires the first `keeps`, and a new one."""
     wanted = [config_map(f"c{index}") for index in range(keeps)] + [config_map("new")]
     guards = DeletionGuards(limits=limits, clock=lambda: 0.0)
     sync = Sync(lambda _: {"status": {"told": True}, "children": [*wanted]}, controller=controller, parent=parent, guards=guards)

@@ -1,4 +1,4 @@
-"""The driver of steps: results go in where the step was taken, failures are raised there, and nothing outlives the drive."""
+"""The driver of steps: results and errors go back to the `yield`, and the generator is closed in the end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +13,7 @@ FIRST, SECOND = Resync(1), Resync(2)
 
 
 def answered_with(results: Mapping[Step, object]) -> Callable[[Step], Awaitable[object]]:
-    """Each step comes to its result, an exception being raised."""
+    """Gives each step its result. An exception is raised."""
 
     async def carry_out(step: Step) -> object:
         result = results[step]
@@ -36,7 +36,7 @@ async def test_each_step_gets_its_own_result():
 async def test_sync_without_steps_comes_to_its_end():
     def none() -> Steps[str]:
         return "done"
-        yield  # what makes it a generator
+        yield  # this makes it a generator
 
     assert await drive(none(), answered_with({})) == "done"
 
@@ -77,7 +77,7 @@ async def test_what_a_sync_raises_itself_is_raised():
 
 @pytest.mark.parametrize("end", [RuntimeError("a bug"), asyncio.CancelledError()], ids=repr)
 async def test_bug_or_cancellation_is_no_failure_of_a_step(end: BaseException):
-    """A sync that caught it would go on although nobody carries its steps out any more."""
+    """A sync that caught it would continue although nothing carries out its steps any more."""
     caught: list[BaseException] = []
     closed: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What is remembered from one sync to the next."""
+"""Facts that are remembered from one sync to the next."""
 
 from metaloop.common.objects.resource import ResourceId
 from metaloop.reconciler.core.steps import ConditionsUnsupported, PauseAnnounced

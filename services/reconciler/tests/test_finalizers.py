@@ -1,9 +1,9 @@
-"""Finalizers through the pipeline: what is written, in which order, and what is left when a parent goes."""
+"""Finalizers in syncs: what is written, in which order, and what remains when a parent is deleted."""
 
 import pytest
+from builders import CONFIG_MAPS, THINGS, a_controller, a_parent, config_map, stored
 from fake_api import refused
 from syncing import Sync
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent, config_map, stored
 
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.errors import Forbidden
@@ -13,7 +13,7 @@ OURS = "metacontroller.io/compositecontroller-things"
 
 
 def with_finalize_hook(*, label: str = "") -> JsonObject:
-    """A controller with a finalize hook, that selects its parents by a label if one is given."""
+    """A controller with a finalize hook. It selects its parents by a label if one is given."""
     controller = a_controller()
     spec = unstructured.child_object(controller, "spec")
     unstructured.child_object(spec, "hooks")["finalize"] = {"webhook": {"url": "http://hook.example/finalize"}}

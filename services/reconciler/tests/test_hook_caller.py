@@ -1,4 +1,4 @@
-"""The call to the hook gateway, over real HTTP: what it is sent, and what its verdicts come to."""
+"""Calls to the hook gateway over real HTTP: what it is sent, and what follows from its verdicts."""
 
 import asyncio
 import ssl
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from builders import PARENT_UID, THINGS, a_controller, a_parent, observed_with
 from fake_hooks import OpenSlot
 from gateway_server import GatewayServer, serving
-from worlds import PARENT_UID, THINGS, a_controller, a_parent, observed_with
 
 from metaloop.common.api import composite
 from metaloop.common.api.composite import child_selector, parse_composite
@@ -44,7 +44,7 @@ async def hooks(gateway: GatewayServer) -> AsyncIterator[HookCaller]:
         yield HookCaller(peer, token="open sesame")
 
 
-def world(controller: JsonObject) -> Observed:
+def childless(controller: JsonObject) -> Observed:
     """A parent without children, of this controller."""
     parsed = parse_composite(controller)
     parent = a_parent()
@@ -52,14 +52,14 @@ def world(controller: JsonObject) -> Observed:
 
 
 async def desired(hooks: HookCaller, controller: JsonObject | None = None) -> Answer:
-    """What the hook of a controller answers."""
-    seen = world(controller or a_controller())
+    """The answer of a controller's hook."""
+    seen = childless(controller or a_controller())
     [answer] = await asked(hooks, seen, without_history(seen).live, OpenSlot())
     return answer
 
 
 async def asked(hooks: HookCaller, seen: Observed, live: Sequence[Revision], slot: Slot) -> list[Answer]:
-    """What the sync hook answers for each of these revisions."""
+    """The sync hook's answer for each of these revisions."""
     hook = hook_to_call(seen)
     bodies = {
         each.name: sync_request(seen.with_parent(each.parent), RequestObjects(children=(), related=()), hook=hook, keys=composite.KEYS)
@@ -179,7 +179,7 @@ async def test_slot_is_lent_while_the_webhook_thinks(gateway: GatewayServer, hoo
     limiter = ConcurrencyLimiter(active=1, total=10, on_room=lambda: lent.append(limiter.waiting))
 
     async with limiter.slot() as slot:
-        seen = world(a_controller())
+        seen = childless(a_controller())
         await asked(hooks, seen, without_history(seen).live, slot)
 
         assert lent == [1]
@@ -196,10 +196,10 @@ def two_revisions() -> list[Revision]:
 
 
 async def test_every_revision_is_asked_about_at_once(gateway: GatewayServer, hooks: HookCaller):
-    """Neither call is answered before both are there."""
+    """Neither call is answered before both have arrived."""
     gateway.meeting = asyncio.Barrier(2)
 
-    answers = await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
+    answers = await asked(hooks, childless(a_controller()), two_revisions(), OpenSlot())
 
     assert len(answers) == 2
     bodies = {
@@ -211,7 +211,7 @@ async def test_every_revision_is_asked_about_at_once(gateway: GatewayServer, hoo
 async def test_answers_stand_in_the_order_of_their_revisions(gateway: GatewayServer, hooks: HookCaller):
     gateway.echoes = True
 
-    answers = await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
+    answers = await asked(hooks, childless(a_controller()), two_revisions(), OpenSlot())
 
     assert [answer.status for answer in answers] == [{"revision": "things-2"}, {"revision": "things-1"}]
 
@@ -220,7 +220,7 @@ async def test_a_revision_without_an_answer_leaves_all_without_one(gateway: Gate
     gateway.status = 503
 
     with pytest.raises(Unavailable, match="503"):
-        await asked(hooks, world(a_controller()), two_revisions(), OpenSlot())
+        await asked(hooks, childless(a_controller()), two_revisions(), OpenSlot())
 
 
 async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name(gateway: GatewayServer, hooks: HookCaller):
@@ -231,7 +231,7 @@ async def test_a_parent_without_revisions_is_asked_about_under_no_revisions_name
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Where a reconciler has its certificate, and the authority of the gateway's."""
+    """The files of a reconciler's certificate and of the gateway's CA."""
     ours, theirs = Authority("ours"), Authority("theirs")
     (tmp_path / "ours.pem").write_bytes(ours.certificate_pem)
     (tmp_path / "theirs.pem").write_bytes(theirs.certificate_pem)
@@ -241,7 +241,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def demanding(files: Path) -> ssl.SSLContext:
-    """A gateway's side, which wants to see a certificate."""
+    """The TLS context of a gateway that requires a client certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files / "ours.pem"))
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(files / "gateway.crt", files / "gateway.key")

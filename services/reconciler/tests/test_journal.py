@@ -1,7 +1,7 @@
-"""What a sync did so far, as its report has it."""
+"""The record of what a sync did, for its report."""
 
 import pytest
-from worlds import CONFIG_MAPS, config_map, stored
+from builders import CONFIG_MAPS, config_map, stored
 
 from metaloop.common.errors import Conflict
 from metaloop.reconciler.core.effects import Done, Effects, write_of

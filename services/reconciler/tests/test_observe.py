@@ -1,7 +1,7 @@
-"""An observation read into typed values, each version of a controller once."""
+"""How observations are read. Each version of a controller is parsed once."""
 
 import pytest
-from worlds import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, config_map, granted, stored
+from builders import CONFIG_MAPS, DEPLOYMENTS, THINGS, a_controller, config_map, granted, stored
 
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.errors import InvalidSpec, Unavailable
@@ -42,9 +42,15 @@ def version(number: str, *, uid: str = "a") -> JsonObject:
 
 def test_one_version_is_made_something_of_once():
     made: list[JsonObject] = []
-    memo = VersionCache(lambda obj: made.append(obj) or len(made))
+    cache = VersionCache(lambda obj: made.append(obj) or len(made))
 
-    results = [memo.of(version("1")), memo.of(version("1")), memo.of(version("2")), memo.of(version("1", uid="b")), memo.of(version("2"))]
+    results = [
+        cache.of(version("1")),
+        cache.of(version("1")),
+        cache.of(version("2")),
+        cache.of(version("1", uid="b")),
+        cache.of(version("2")),
+    ]
 
     assert results == [1, 1, 2, 3, 2]
 
@@ -58,8 +64,8 @@ def test_failure_to_make_something_is_not_remembered():
             raise InvalidSpec("spec", "is wrong")
         return len(tries)
 
-    memo = VersionCache(make)
+    cache = VersionCache(make)
     with pytest.raises(InvalidSpec):
-        memo.of(version("1"))
+        cache.of(version("1"))
 
-    assert memo.of(version("1")) == 2
+    assert cache.of(version("1")) == 2

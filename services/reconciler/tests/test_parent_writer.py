@@ -1,12 +1,12 @@
-"""Writing a parent: with the version that was observed, and what comes after a conflict."""
+"""Writes to the parent: with the observed version, and again after a conflict."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from builders import THINGS, a_parent, group, observed
 from fake_api import FakeApi
 from fake_hooks import FakeLease
-from worlds import THINGS, a_parent, group, observed
 
 from metaloop.common.errors import Conflict, LeaseLost
 from metaloop.common.json import JsonObject
@@ -21,13 +21,13 @@ READY: JsonObject = {"phase": "Ready"}
 STORED: JsonObject = {"phase": "Ready", "observedGeneration": 3}
 
 
-def world(api: FakeApi, **parts: Any) -> Observed:
-    """A parent that the API server holds, as it is now."""
+def stored_parent(api: FakeApi, **parts: Any) -> Observed:
+    """A stored parent."""
     return observed(group(), parent=api.put(THINGS, a_parent(**parts)))
 
 
 async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None) -> Write | None:
-    """Writes the status that the hook answered for a parent."""
+    """Writes the hook's status to a parent."""
     status = next_status(seen.parent, READY)
     edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, status), subresource="status")
     edited = await ParentWriter(api).edit(seen, edit, lease=lease or FakeLease())
@@ -37,7 +37,7 @@ async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None)
 async def test_status_is_written_without_a_read():
     api = FakeApi()
 
-    written = await write(api, world(api))
+    written = await write(api, stored_parent(api))
 
     assert dict(api.requests) == {"replace status": 1}
     [parent] = api.all_of(THINGS)
@@ -49,13 +49,13 @@ async def test_status_is_written_without_a_read():
 async def test_status_that_is_stored_is_not_written():
     api = FakeApi()
 
-    assert await write(api, world(api, status=STORED)) is None
+    assert await write(api, stored_parent(api, status=STORED)) is None
     assert dict(api.requests) == {}
 
 
 async def test_parent_that_changed_meanwhile_gets_the_status_after_one_read():
     api = FakeApi()
-    seen = world(api)
+    seen = stored_parent(api)
     api.put(THINGS, a_parent(spec={"changed": True}))
 
     await write(api, seen)
@@ -67,7 +67,7 @@ async def test_parent_that_changed_meanwhile_gets_the_status_after_one_read():
 
 async def test_status_that_somebody_else_wrote_meanwhile_is_not_written_again():
     api = FakeApi()
-    seen = world(api)
+    seen = stored_parent(api)
     api.put(THINGS, a_parent(status=STORED))
 
     assert await write(api, seen) is None
@@ -76,7 +76,7 @@ async def test_status_that_somebody_else_wrote_meanwhile_is_not_written_again():
 
 async def test_parent_that_is_gone_needs_no_status():
     api = FakeApi()
-    seen = world(api)
+    seen = stored_parent(api)
     api.objects.clear()
 
     assert await write(api, seen) is None
@@ -84,7 +84,7 @@ async def test_parent_that_is_gone_needs_no_status():
 
 async def test_namesake_of_the_parent_gets_no_status():
     api = FakeApi()
-    seen = world(api)
+    seen = stored_parent(api)
     api.put(THINGS, a_parent(uid="uid-of-a-namesake"))
 
     assert await write(api, seen) is None
@@ -94,7 +94,7 @@ async def test_namesake_of_the_parent_gets_no_status():
 
 async def test_endless_conflicts_end_in_one():
     api = FakeApi()
-    seen = world(api)
+    seen = stored_parent(api)
     api.failing["replace status", "parent"] = Conflict("always")
 
     with pytest.raises(Conflict):
@@ -107,7 +107,7 @@ async def test_lost_lease_writes_nothing():
     api = FakeApi()
 
     with pytest.raises(LeaseLost):
-        await write(api, world(api), lease=FakeLease(checks_left=0))
+        await write(api, stored_parent(api), lease=FakeLease(checks_left=0))
 
     assert dict(api.requests) == {}
 
@@ -130,9 +130,9 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
 
 
 async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_changes():
-    """The API server drops what a status may not have, so that it differs from the answered one for ever."""
+    """The API server drops unknown fields of the status, so it always differs from the desired one."""
     api = DroppingApi()
-    writer, seen = ParentWriter(api), world(api, status=STORED)
+    writer, seen = ParentWriter(api), stored_parent(api, status=STORED)
 
     edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, {**STORED, "unknown": 1}), subresource="status")
     for _ in range(3):
@@ -146,7 +146,7 @@ async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_chang
 
 
 class DroppingApi(FakeApi):
-    """Drops the status field `unknown`, as a schema without it does."""
+    """Drops the status field `unknown`, as a schema without that field does."""
 
     async def replace(
         self, info: ResourceInfo, obj: JsonObject, subresource: str = "", *, params: Mapping[str, str] | None = None

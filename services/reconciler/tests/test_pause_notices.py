@@ -1,9 +1,9 @@
-"""Paused parents: no hook is asked, no child is written, and it is said once, where there is room for it."""
+"""Paused parents: no hook is called, no child is written, and the pause is announced once."""
 
 import pytest
+from builders import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
 from fake_api import refused
 from syncing import Sync
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_decorator, a_parent, config_map, stored
 
 from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.errors import Refused
@@ -17,7 +17,7 @@ def paused(obj: JsonObject) -> JsonObject:
 
 
 def resumed(sync: Sync) -> None:
-    """Somebody takes the annotation away."""
+    """Remove the annotation."""
     metadata = {key: value for key, value in unstructured.metadata(sync.parent).items() if key != "annotations"}
     sync.api.put(THINGS, {**sync.parent, "metadata": metadata})
 
@@ -76,7 +76,7 @@ async def test_second_pause_is_told_again():
 
 
 async def test_paused_controller_says_nothing_on_its_parents():
-    """A thousand parents need no thousand writes to be told what stands on their controller."""
+    """The controller says so. A thousand parents would need a thousand writes."""
     sync = Sync(lambda _: {"children": [config_map("a")]}, controller=paused(a_controller()))
 
     await sync.run()
@@ -96,7 +96,7 @@ async def test_status_that_refuses_conditions_is_left_alone_from_then_on():
 
 
 async def test_status_that_can_not_be_written_for_now_says_it_later():
-    """An admission webhook that nobody answers for says nothing of conditions."""
+    """An admission webhook that is unavailable does not show whether conditions are supported."""
     sync = Sync(lambda _: {}, parent=paused(a_parent()))
     sync.api.failing["replace status", "parent"] = Refused(refused(500, "InternalError"))
     report = await sync.run()
@@ -109,7 +109,7 @@ async def test_status_that_can_not_be_written_for_now_says_it_later():
 
 
 async def test_decorated_object_that_is_paused_keeps_its_status():
-    """The status is somebody else's to write, so only an event says it."""
+    """The status belongs to another controller, so there is only an event."""
     sync = Sync(lambda _: {"attachments": [config_map("a")]}, controller=a_decorator(), parent=paused(a_parent(status={"conditions": []})))
 
     await sync.run()

@@ -1,9 +1,9 @@
-"""What the API server says in a dry run decides whether a child goes."""
+"""A dry run on the API server decides whether a child is recreated."""
 
 import pytest
+from builders import CONFIG_MAPS, config_map, stored
 from fake_api import FakeApi, refused
 from fake_hooks import FakeRecorder
-from worlds import CONFIG_MAPS, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError, Refused
@@ -19,19 +19,19 @@ OBSERVED = stored(config_map("a", data={"key": "there"}))
 
 @pytest.fixture
 def api() -> FakeApi:
-    """An API server that has the child."""
+    """An API server with the child."""
     api = FakeApi()
     api.put(CONFIG_MAPS, OBSERVED)
     return api
 
 
 def recreation(api: FakeApi) -> Recreation:
-    """What is tested."""
+    """The recreation under test."""
     return Recreation(api=api, server_side=ServerSideWriter(api=api, recorder=FakeRecorder(), field_manager="metacontroller"))
 
 
 def recreate(api: FakeApi, **changes: JsonObject) -> RecreateChild:
-    """The recreation of the child, because of these changes."""
+    """The recreation of the child for these changes."""
     observed = api.all_of(CONFIG_MAPS)[0]
     return RecreateChild(
         info=CONFIG_MAPS,

@@ -1,4 +1,4 @@
-"""Rollouts under whatever may happen between and within syncs: they always end right, and never have two children in motion at once."""
+"""Rollouts with random events between and within syncs: they always finish, and never move two children at once."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ names = st.sampled_from(NAMES)
 
 
 class Rollouts(RuleBasedStateMachine):
-    """`moving`: children that we disturbed and that are not well again. `hurt`: children that somebody else disturbed."""
+    """`moving`: children that we changed and that are not ready yet. `hurt`: children that somebody else changed."""
 
     @initialize(method=st.sampled_from(("RollingInPlace", "RollingRecreate")))
     def begin(self, method: str) -> None:
@@ -105,7 +105,7 @@ class Rollouts(RuleBasedStateMachine):
         self.hurt -= well
 
     def _settle(self) -> None:
-        """Sync until nothing is written any more, with every child getting well."""
+        """Sync until nothing is written any more, while every child becomes ready."""
         for _ in range(_MOST_SYNCS):
             before = self.cluster.api.version
             self._sync()

@@ -1,10 +1,10 @@
-"""Rollouts through the whole pipeline, against an API server and hooks in memory: what is written, in which order, and what stops it."""
+"""Rollouts in syncs, with an API server and hooks in memory: what is written, in which order, and what stops them."""
 
 import pytest
+from builders import CONFIG_MAPS, THINGS, config_map, stored
 from fake_api import refused
 from rolling import NAMES, revision, rolling_parent
 from rolling_sync import RewritingApi, RollingSync, gadget_hook
-from worlds import CONFIG_MAPS, THINGS, config_map, stored
 
 from metaloop.common.api.revision import REVISIONS
 from metaloop.common.errors import Conflict, MetaloopError
@@ -17,7 +17,7 @@ from metaloop.reconciler.core.rollout.revisions import revision_name
 
 
 async def rolled_out(**controller: object) -> RollingSync:
-    """A parent at rest whose template says v1."""
+    """A parent whose children have the template's text v1."""
     sync = RollingSync(**controller)  # type: ignore[arg-type]
     for _ in range(3):
         await sync.run()
@@ -137,7 +137,7 @@ async def test_no_child_is_touched_before_all_revisions_are_written(failure: tup
 
 
 async def test_revision_of_our_name_that_nobody_controls_is_taken_over():
-    """One that lost its parent because its labels did not satisfy the selector: Metacontroller leaves such behind."""
+    """It lost its parent because the selector did not match its labels. Metacontroller leaves such revisions behind."""
     sync = RollingSync()
     orphan = revision("v1", name=_revision_of("v1"), is_orphan=True, metadata={"labels": {"app": "other"}})
     sync.api.put(REVISIONS, orphan)
@@ -208,7 +208,7 @@ async def test_other_methods_keep_no_revisions():
 @pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
 @pytest.mark.parametrize("after_writes", range(5))
 async def test_rollout_survives_the_death_of_every_worker(method: str, after_writes: int):
-    """Each sync but every other dies after so many writes."""
+    """Every second sync dies after so many writes."""
     sync = await rolled_out(method=method)
     sync.say("v2")
 
@@ -226,7 +226,7 @@ async def test_rollout_survives_the_death_of_every_worker(method: str, after_wri
 
 @pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
 async def test_rollout_does_not_wait_for_what_admission_never_lets_be(method: str):
-    """Each child differs from what is desired for ever: once that is known of it, the next one may move."""
+    """Each child always differs from what is desired. Once this is known of one child, the next one may move."""
     sync = await rolled_out(method=method, api=RewritingApi())
     sync.say("v2")
 
@@ -241,7 +241,7 @@ async def test_rollout_does_not_wait_for_what_admission_never_lets_be(method: st
 
 
 def _moved_in_order(sync: RollingSync) -> bool:
-    """Those that say v2, or are on their way to it, come before those that say v1."""
+    """Those with v2, or about to have it, come before those with v1."""
     order = [sync.texts.get(name, "v2").lower() for name in NAMES]
     return order == sorted(order, reverse=True)
 

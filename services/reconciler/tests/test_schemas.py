@@ -1,9 +1,9 @@
-"""Schemas are fetched when they are needed, and nobody fails for want of one."""
+"""Schemas are fetched when they are needed, and nothing fails without them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from schemas_of_tests import GADGETS, WIDGETS, document, running
+from known_schemas import GADGETS, WIDGETS, document, running
 
 from metaloop.common.errors import MetaloopError, Unavailable
 from metaloop.common.json import dumps
@@ -18,7 +18,7 @@ OTHERS = ResourceInfo(api_version="apps/v1", resource="others", kind="Other", na
 
 @dataclass
 class FakeSource:
-    """An API server that serves one document for two versions."""
+    """An API server with one document for each of two versions."""
 
     hash: str = "1"
     failing: MetaloopError | None = None

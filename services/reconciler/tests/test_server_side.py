@@ -1,12 +1,12 @@
-"""Server-side apply against a real API server: what is owned, taken over, given back and never touched."""
+"""Server-side apply with a real API server: which fields are owned, taken over, given up and left alone."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from builders import CONFIG_MAPS, LABELS
 from onechild import MANAGER, OneChild, as_watched, entries_of
-from worlds import CONFIG_MAPS, LABELS
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.api.rules import UpdateMethod
@@ -39,30 +39,30 @@ def child(kube: KubeClient, schemas: Schemas, parent: JsonObject) -> OneChild:
 
 @pytest.fixture
 def job(kube: KubeClient, schemas: Schemas, parent: JsonObject) -> OneChild:
-    """A Job that is recreated where it differs."""
+    """A Job that is recreated if it differs."""
     return OneChild(kube=kube, schemas=schemas, parent=parent, info=JOB.info, name="a", strategy="server-side-apply", method="Recreate")
 
 
-def wish(child: OneChild, *, labels: JsonObject | None = None, **data: str) -> JsonObject:
-    """A ConfigMap as a hook wants it."""
+def desired(child: OneChild, *, labels: JsonObject | None = None, **data: str) -> JsonObject:
+    """A desired ConfigMap."""
     metadata: JsonObject = {"name": child.name, "namespace": child.namespace, "labels": {**LABELS, **(labels or {})}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**data}}
 
 
 async def data_of(child: OneChild) -> object:
-    """What is in the ConfigMap."""
-    return (await child.there()).get("data")
+    """The data of the ConfigMap."""
+    return (await child.existing()).get("data")
 
 
 def managers_of(obj: JsonObject) -> set[tuple[object, object]]:
-    """Who owns anything of an object, and how."""
+    """The managers of an object's fields, with their operations."""
     return {(entry.get("manager"), entry.get("operation")) for entry in entries_of(obj)}
 
 
 async def test_child_is_created_by_the_apply_itself(child: OneChild):
-    effects = await child.sync(wish(child, ours="1"))
+    effects = await child.sync(desired(child, ours="1"))
 
-    live = await child.there()
+    live = await child.existing()
     assert [type(done.action) for done in effects.done] == [ApplyChild]
     assert managers_of(live) == {(MANAGER, "Apply")}
     assert unstructured.annotations(live) == {}
@@ -80,45 +80,45 @@ async def test_object_that_is_not_ours_is_never_taken_over(child: OneChild, kube
     }
     before = await kube.create(CONFIG_MAPS, {**foreign, "data": {"theirs": "1"}})
 
-    effects = await child.sync_seen(wish(child, ours="1"), None)
+    effects = await child.sync_seen(desired(child, ours="1"), None)
 
     assert [type(failure.error) for failure in effects.failures] == [Conflict if labels else NameTaken]
-    assert await child.there() == before
+    assert await child.existing() == before
 
 
 async def test_field_that_is_desired_no_longer_is_removed(child: OneChild):
-    await child.sync(wish(child, ours="1", gone="2"))
+    await child.sync(desired(child, ours="1", gone="2"))
     await child.patch({"data": {"theirs": "3"}})
 
-    await child.sync(wish(child, ours="1"))
+    await child.sync(desired(child, ours="1"))
 
     assert await data_of(child) == {"ours": "1", "theirs": "3"}
 
 
 async def test_drift_in_labels_and_annotations_is_repaired(child: OneChild):
-    desired = wish(child, labels={"also": "this"}, ours="1")
-    await child.sync(desired)
+    labelled = desired(child, labels={"also": "this"}, ours="1")
+    await child.sync(labelled)
     await child.patch({"metadata": {"labels": {"also": "that", "theirs": "x"}}})
 
-    await child.sync(desired)
+    await child.sync(labelled)
 
-    assert unstructured.labels(await child.there()) == {**LABELS, "also": "this", "theirs": "x"}
+    assert unstructured.labels(await child.existing()) == {**LABELS, "also": "this", "theirs": "x"}
 
 
 async def test_field_that_somebody_removed_comes_back(child: OneChild):
-    await child.sync(wish(child, ours="", other="2"))
+    await child.sync(desired(child, ours="", other="2"))
     await child.patch({"data": {"ours": None}})
 
-    await child.sync(wish(child, ours="", other="2"))
+    await child.sync(desired(child, ours="", other="2"))
 
     assert await data_of(child) == {"ours": "", "other": "2"}
 
 
 async def test_field_is_taken_over_from_another_manager_and_that_is_told(child: OneChild):
-    await child.sync(wish(child, ours="1"))
+    await child.sync(desired(child, ours="1"))
     await child.patch({"data": {"ours": "theirs"}}, manager="rival")
 
-    effects = await child.sync(wish(child, ours="1"))
+    effects = await child.sync(desired(child, ours="1"))
 
     assert len(effects.done) == 1
     assert await data_of(child) == {"ours": "1"}
@@ -129,52 +129,52 @@ async def test_field_is_taken_over_from_another_manager_and_that_is_told(child: 
 
 
 async def test_value_that_another_manager_owns_alone_is_applied_to_own_it(child: OneChild):
-    await child.sync(wish(child, ours="1"))
+    await child.sync(desired(child, ours="1"))
     await child.patch({"data": {"ours": "2"}})
     await child.patch({"data": {"ours": "1"}})
 
-    first, second = await child.sync(wish(child, ours="1")), await child.sync(wish(child, ours="1"))
+    first, second = await child.sync(desired(child, ours="1")), await child.sync(desired(child, ours="1"))
 
     assert (len(first.done), len(second.done)) == (1, 0)
 
 
 async def test_child_that_was_replaced_by_another_meanwhile_is_left_alone(child: OneChild, kube: KubeClient):
-    await child.sync(wish(child, ours="1"))
-    seen = await child.there()
+    await child.sync(desired(child, ours="1"))
+    seen = await child.existing()
     await kube.delete(CONFIG_MAPS, child.namespace, "a", uid=unstructured.uid(seen))
     other = await kube.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": child.namespace}, "data": {"theirs": "1"}})
 
-    effects = await child.sync_seen(wish(child, ours="2"), seen)
+    effects = await child.sync_seen(desired(child, ours="2"), seen)
 
     assert [type(failure.error) for failure in effects.failures] == [Conflict]
-    assert unstructured.resource_version(await child.there()) == unstructured.resource_version(other)
+    assert unstructured.resource_version(await child.existing()) == unstructured.resource_version(other)
 
 
 async def test_child_that_is_gone_meanwhile_is_a_conflict(child: OneChild, kube: KubeClient):
-    await child.sync(wish(child, ours="1"))
-    seen = await child.there()
+    await child.sync(desired(child, ours="1"))
+    seen = await child.existing()
     await kube.delete(CONFIG_MAPS, child.namespace, "a", uid=unstructured.uid(seen))
 
-    effects = await child.sync_seen(wish(child, ours="2"), seen)
+    effects = await child.sync_seen(desired(child, ours="2"), seen)
 
     assert [type(failure.error) for failure in effects.failures] == [Conflict]
     assert await child.live() is None
 
 
-# -- from dynamic apply and back ----------------------------------------------------------------------------------------------------------
+# -- from dynamic apply and back ---------------------------------------------------------------------------------------
 
 
 async def test_child_of_dynamic_apply_is_migrated_without_losing_or_keeping_a_field(child: OneChild):
     child.strategy = "dynamic-apply"
-    await child.sync(wish(child, ours="1", gone="2", also_gone="3"))
-    await child.sync(wish(child, ours="1", gone="2"))
+    await child.sync(desired(child, ours="1", gone="2", also_gone="3"))
+    await child.sync(desired(child, ours="1", gone="2"))
     await child.patch({"data": {"theirs": "4"}})
 
     child.strategy = "server-side-apply"
-    effects = await child.sync(wish(child, ours="1"))
-    again = await child.sync(wish(child, ours="1"))
+    effects = await child.sync(desired(child, ours="1"))
+    again = await child.sync(desired(child, ours="1"))
 
-    live = await child.there()
+    live = await child.existing()
     assert (len(effects.done), effects.failures, len(again.done)) == (1, (), 0)
     assert live["data"] == {"ours": "1", "theirs": "4"}
     assert LAST_APPLIED_ANNOTATION not in unstructured.annotations(live)
@@ -184,26 +184,26 @@ async def test_child_of_dynamic_apply_is_migrated_without_losing_or_keeping_a_fi
 
 async def test_child_that_is_migrated_as_it_is_keeps_its_identity_and_content(child: OneChild):
     child.strategy = "dynamic-apply"
-    await child.sync(wish(child, ours="1"))
-    before = await child.there()
+    await child.sync(desired(child, ours="1"))
+    before = await child.existing()
 
     child.strategy = "server-side-apply"
-    await child.sync(wish(child, ours="1"))
+    await child.sync(desired(child, ours="1"))
 
-    live = await child.there()
+    live = await child.existing()
     assert (unstructured.uid(live), live["data"]) == (unstructured.uid(before), before["data"])
     assert controller_ref(live) == controller_ref(before)
 
 
 async def test_child_of_server_side_apply_goes_back_to_dynamic_apply(child: OneChild):
-    await child.sync(wish(child, ours="1", gone="2"))
+    await child.sync(desired(child, ours="1", gone="2"))
     await child.patch({"data": {"theirs": "3"}})
 
     child.strategy = "dynamic-apply"
-    first = await child.sync(wish(child, ours="1"))
-    second = await child.sync(wish(child, ours="1"))
+    first = await child.sync(desired(child, ours="1"))
+    second = await child.sync(desired(child, ours="1"))
 
-    live = await child.there()
+    live = await child.existing()
     assert ([type(done.action) for done in first.done], len(second.done)) == ([UpdateChild], 0)
     assert live["data"] == {"ours": "1", "theirs": "3"}
     assert LAST_APPLIED_ANNOTATION in unstructured.annotations(live)
@@ -212,7 +212,7 @@ async def test_child_of_server_side_apply_goes_back_to_dynamic_apply(child: OneC
 async def test_there_and_back_again_nothing_is_fought_over(child: OneChild):
     for strategy, data in (("dynamic-apply", "1"), ("server-side-apply", "2"), ("dynamic-apply", "3"), ("server-side-apply", "4")):
         child.strategy = strategy
-        wanted = patched(wish(child, ours=data), {"data": {f"only-{data}": "x"}})
+        wanted = patched(desired(child, ours=data), {"data": {f"only-{data}": "x"}})
         changed, at_rest = await child.sync(wanted), await child.sync(wanted)
 
         assert (len(changed.done), len(at_rest.done)) == (1, 0), strategy
@@ -220,7 +220,7 @@ async def test_there_and_back_again_nothing_is_fought_over(child: OneChild):
     assert child.recorder.told == []
 
 
-# -- recreation ---------------------------------------------------------------------------------------------------------------------------
+# -- recreation --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["dynamic-apply", "server-side-apply"])
@@ -229,14 +229,14 @@ async def test_immutable_field_is_changed_by_recreation(job: OneChild, strategy:
     first = manifest(JOB, "a", namespace=job.namespace)
     second = patched(first, JOB.other)
     await job.sync(first)
-    before = await job.there()
+    before = await job.existing()
 
     deleted = await job.sync(second)
     created = await job.sync(second)
 
     assert [type(done.action) for done in deleted.done] == [DeleteChild]
     assert len(created.done) == 1
-    after = await job.there()
+    after = await job.existing()
     assert unstructured.uid(after) != unstructured.uid(before)
     assert patched(after, JOB.other) == after
 
@@ -246,13 +246,13 @@ async def test_what_could_not_be_created_costs_no_child(job: OneChild, strategy:
     job.strategy = strategy
     first = manifest(JOB, "a", namespace=job.namespace)
     await job.sync(first)
-    before = await job.there()
+    before = await job.existing()
 
     effects = await job.sync(patched(first, {"spec": {"template": {"spec": {"restartPolicy": "Whenever"}}}}))
 
     assert len(effects.failures) == 1
-    assert unstructured.uid(await job.there()) == unstructured.uid(before)
-    assert not unstructured.is_deleting(await job.there())
+    assert unstructured.uid(await job.existing()) == unstructured.uid(before)
+    assert not unstructured.is_deleting(await job.existing())
 
 
 @pytest.mark.parametrize("strategy", ["dynamic-apply", "server-side-apply"])
@@ -268,7 +268,7 @@ async def test_drift_is_repaired_by_recreation(job: OneChild, strategy: str):
 
 
 async def test_child_that_only_others_own_is_not_recreated(job: OneChild):
-    """Its values are right: to own them takes an apply, not a new child."""
+    """Its values are as desired. To own them takes an apply, not a new child."""
     first = manifest(JOB, "a", namespace=job.namespace)
     await job.sync(first)
     await job.patch({"spec": {"suspend": False}})
@@ -289,16 +289,16 @@ async def test_adopted_child_is_not_recreated_for_the_defaults_that_it_has(job: 
     await job.sync(first)
     again = await job.sync(first)
 
-    assert unstructured.uid(await job.there()) == unstructured.uid(before)
+    assert unstructured.uid(await job.existing()) == unstructured.uid(before)
     assert len(again.done) == 0
 
 
-# -- what an API server never keeps --------------------------------------------------------------------------------------------------------
+# -- values that an API server rewrites --------------------------------------------------------------------------------
 
 
 @pytest_asyncio.fixture
 async def rewriting(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
-    """Whatever `rewritten` is set to in a ConfigMap, admission makes "otherwise" of it, and adds a label."""
+    """Admission sets `rewritten` of each ConfigMap to "otherwise", and adds a label."""
     changes: JsonObject = {
         "expression": 'Object{metadata: Object.metadata{labels: {"admitted": "yes"}}, data: {"rewritten": "otherwise"}}',
     }
@@ -327,18 +327,18 @@ async def rewriting(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
 async def test_value_that_admission_rewrites_is_written_once_and_recreates_nothing(child: OneChild, strategy: str, method: UpdateMethod):
     child.strategy, child.method = strategy, method
     await _admission_rewrites(child)
-    await child.sync(wish(child, rewritten="as wished"))
-    before = await child.there()
+    await child.sync(desired(child, rewritten="as desired"))
+    before = await child.existing()
 
-    syncs = [await child.sync(wish(child, rewritten="as wished")) for _ in range(4)]
+    syncs = [await child.sync(desired(child, rewritten="as desired")) for _ in range(4)]
 
     assert [type(done.action) for effects in syncs for done in effects.done if isinstance(done.action, DeleteChild)] == []
     assert sum(len(effects.done) for effects in syncs) <= 1
-    assert as_watched(await child.there()) == as_watched(before)
+    assert as_watched(await child.existing()) == as_watched(before)
 
 
 async def _admission_rewrites(child: OneChild) -> None:
-    """Waits until the API server has learnt of the policy."""
+    """Waits until the API server enforces the policy."""
     probe: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": child.namespace}}
     async with asyncio.timeout(20):
         while True:

@@ -1,10 +1,10 @@
-"""Who decides how a controller's children are written."""
+"""How the apply strategy of a controller's children is chosen."""
 
 from dataclasses import replace
 
 import pytest
-from schemas_of_tests import GuessedSchemas
-from worlds import a_controller, observed
+from builders import a_controller, observed
+from known_schemas import GuessedSchemas
 
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.errors import InvalidSpec

@@ -1,12 +1,12 @@
-"""The pipeline from a granted claim to its report, against an API server and hooks in memory."""
+"""Syncs from a granted claim to the report, with an API server and hooks in memory."""
 
 from collections.abc import Callable
 
 import pytest
+from builders import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 from fake_api import refused
 from fake_hooks import FakeLease
 from syncing import Sync
-from worlds import CONFIG_MAPS, PARENT_UID, THINGS, a_parent, config_map, stored
 
 from metaloop.common.errors import Conflict, LeaseLost, MetaloopError, Unavailable
 from metaloop.common.faults import Fault
@@ -19,12 +19,12 @@ from metaloop.reconciler.errors import HookThrottled
 
 
 def wants(*names: str, status: JsonObject | None = None) -> Callable[[JsonObject], JsonObject]:
-    """A hook that always wants the ConfigMaps of these names."""
+    """A hook that always desires the ConfigMaps of these names."""
     return lambda _: {"children": [config_map(name) for name in names], "status": status}
 
 
 def counts(*names: str) -> Callable[[JsonObject], JsonObject]:
-    """A hook that wants these ConfigMaps, and says in the status how many it was shown."""
+    """A hook that desires these ConfigMaps, and counts the observed ones in the status."""
 
     def hook(request: JsonObject) -> JsonObject:
         groups = unstructured.child_object(request, "children")
@@ -230,7 +230,7 @@ async def test_status_that_could_not_be_written_fails_the_sync_after_its_childre
 
 
 FAILURES: dict[str, tuple[str, MetaloopError, str, str, bool]] = {
-    # what it shows: (verb, error, result, reason, whether it is told)
+    # what it shows: (verb, error, result, reason, whether there is an event)
     "a child deleted meanwhile": ("delete", NotFound(refused(404, "NotFound")), "done", "", False),
     "a child replaced meanwhile": ("delete", Conflict("another uid"), "retry", "Conflict", False),
     "a deletion that is refused": ("delete", Forbidden(refused(403, "Forbidden")), "retry", "Forbidden", True),
@@ -268,7 +268,7 @@ async def test_each_failure_of_a_child_ends_the_sync_in_its_way(failure: tuple[s
 
 
 TAKEN: dict[str, tuple[JsonObject, str, bool]] = {
-    # who holds the name: (the object, the reason, whether it is told)
+    # who holds the name: (the object, the reason, whether there is an event)
     "another controller's": (
         stored(config_map("a"), owner=a_parent(name="other", uid="uid-of-other")),
         "NameTaken",

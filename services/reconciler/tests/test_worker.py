@@ -35,14 +35,14 @@ async def connection(tmp_path: Path) -> AsyncIterator[Connection]:
 
 @pytest.fixture
 async def watcher_link(connection: Connection) -> WatcherLink:
-    """The watcher's end of the bus; the stream is there."""
+    """The watcher's end of the bus. The stream exists."""
     link = NatsWatcherLink(connection, STREAM, shard=SHARD)
     await link.ensure_stream()
     return link
 
 
 class CountingLink(NatsWorkerLink):
-    """Counts the claims that nobody answered."""
+    """Counts the claims that were not answered."""
 
     unanswered = 0
 
@@ -61,18 +61,18 @@ def link(connection: Connection) -> CountingLink:
 
 
 class Watcher:
-    """The other end: grants each claim, unless told otherwise, and remembers what it heard."""
+    """The watcher: it grants each claim, unless told otherwise, and keeps what it receives."""
 
     def __init__(self, link: WatcherLink) -> None:
         self.link = link
         self.refusals: list[Busy | Gone] = []
-        """How the next claims are answered."""
+        """The replies to the next claims."""
         self.leases: dict[str, JobKey] = {}
         self.lost: list[str] = []
-        """The leases that it knows no more."""
+        """The leases that it no longer knows."""
         self.renewals: list[Renewal] = []
         self.words: list[str] = []
-        """Reports and receipts in the order in which they came."""
+        """Reports and receipts in the order of their arrival."""
         self.reports: list[SyncReport] = []
         self.stored: Counter[JobKey] = Counter()
 
@@ -128,7 +128,7 @@ async def working(
     total: int = 8,
     drain: float = 5.0,
 ) -> AsyncIterator[Worker]:
-    """A worker that runs until the end of the block, and is then stopped."""
+    """A worker that runs while the block lasts."""
     settings = WorkerSettings(active_jobs=active, waiting_jobs=total, ack_wait_seconds=ACK_WAIT_SECONDS, drain_seconds=drain)
     worker = Worker(link, sync=sync, settings=settings)
     async with asyncio.TaskGroup() as tasks:
@@ -144,12 +144,12 @@ def name_in(granted: Granted) -> str:
 
 
 async def done(granted: Granted, _slot: Slot, _guard: LeaseGuard) -> SyncReport:
-    """A sync that has nothing to do."""
+    """A sync that does nothing."""
     return sync_report(job_key(name_in(granted)), granted.lease)
 
 
 class Stuck:
-    """A sync that waits until it is let go, and counts how many do so at once."""
+    """A sync that waits until it is released, and counts concurrent syncs."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -221,7 +221,7 @@ async def test_a_job_whose_lease_is_lost_is_dropped_without_a_word(link: WorkerL
         await eventually(lambda: not stuck.guards[0].is_valid)
         stuck.go.set()
 
-        await eventually(lambda: len(watcher.leases) == 2)  # it came back, since nobody acknowledged it
+        await eventually(lambda: len(watcher.leases) == 2)  # it was redelivered, since nobody acknowledged it
         await eventually(lambda: watcher.words == ["report e-1", "receipt e-1"])
         assert worker.jobs == 0
 

@@ -1,9 +1,9 @@
-"""What actions came to: which writes are reported, which children were adopted, and what no write can change."""
+"""The effects of actions: which writes are reported, which children were adopted, and which writes were no-ops."""
 
 from typing import get_args
 
 import pytest
-from worlds import CONFIG_MAPS, DEPLOYMENTS, config_map, stored
+from builders import CONFIG_MAPS, DEPLOYMENTS, config_map, stored
 
 from metaloop.common.errors import Conflict
 from metaloop.common.objects import unstructured

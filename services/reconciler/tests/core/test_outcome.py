@@ -1,4 +1,4 @@
-"""What each failure means for the job, and who hears of it."""
+"""What each failure means for the job, and who is told of it."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def of(*errors: MetaloopError) -> WritesFailed:
 
 
 OUTCOMES: dict[str, tuple[MetaloopError, str, str, str]] = {
-    # what failed: (the error, the result, its reason, who hears of it)
+    # what failed: (the error, the result, its reason, who is told)
     "the controller's spec": (InvalidSpec("spec.x", "is wrong"), "rejected", "InvalidSpec", "parent"),
     "the parent": (InvalidParent("spec.selector", "is wrong"), "rejected", "InvalidParent", "parent"),
     "the webhook's answer": (InvalidAnswer("children", "is wrong"), "retry", "InvalidAnswer", "parent"),
@@ -72,9 +72,9 @@ def test_sync_that_came_to_its_end_is_done():
     assert outcome_of(None) is DONE
 
 
-@pytest.mark.parametrize("wish", [None, 12.5])
-def test_webhooks_wish_is_passed_on(wish: float | None):
-    assert outcome_of(HookThrottled(wish, fault=Fault.WEBHOOK_BUSY, message="x")).after_seconds == wish
+@pytest.mark.parametrize("seconds", [None, 12.5])
+def test_time_that_a_webhook_asks_to_wait_is_passed_on(seconds: float | None):
+    assert outcome_of(HookThrottled(seconds, fault=Fault.WEBHOOK_BUSY, message="x")).after_seconds == seconds
 
 
 def test_what_only_the_gateway_sees_mended_is_tried_again_within_a_time():

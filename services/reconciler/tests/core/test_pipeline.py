@@ -1,13 +1,12 @@
-"""One sync as a list of steps: which are taken, in which order, what the later ones are made of, and what ends it."""
+"""One sync as a list of steps: which steps it takes, in which order, from which results, and what ends it."""
 
 from dataclasses import replace
 
 import pytest
-from rolling import revision, rolling_parent, there
-from rolling import world as rolling_world
+from builders import CONFIG_MAPS, LABELS, THINGS, a_controller, a_parent, config_map, decorated, group, observed, stored
+from rolling import existing, observed_gadgets, revision, rolling_parent
 from rolling_sync import gadget_hook
 from scripted import Hook, Played, Script, play
-from worlds import CONFIG_MAPS, LABELS, THINGS, a_controller, a_parent, config_map, decorated, group, observed, stored
 
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.api.revision import kind_labels
@@ -33,7 +32,7 @@ BEFORE_THE_HOOK = ["parent: finalizer is as it should be", "choose how to apply"
 
 
 def wants(*names: str, **rest: JsonValue) -> Hook:
-    """A hook that wants these ConfigMaps."""
+    """A hook that desires these ConfigMaps."""
     return lambda _: {"children": [config_map(name) for name in names], **rest}
 
 
@@ -43,7 +42,7 @@ def child(name: str, *, value: str = "value") -> JsonObject:
 
 
 def parent_with(*children: JsonObject, controller: JsonObject | None = None, **parts: JsonValue) -> Observed:
-    """A parent at rest with these candidates for children, its status written."""
+    """A parent with these candidates for children, and with its status written."""
     metadata = {**unstructured.metadata(a_parent()), **unstructured.child_object(dict(parts), "metadata")}
     parent = {**a_parent(status=AT_REST), **parts, "metadata": metadata}
     seen = observed(group(CONFIG_MAPS, *children), parent=parent)
@@ -51,7 +50,7 @@ def parent_with(*children: JsonObject, controller: JsonObject | None = None, **p
 
 
 def with_hooks(*names: str) -> JsonObject:
-    """A controller that has these hooks beside sync."""
+    """A controller with these hooks beside sync."""
     controller = a_controller()
     hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
     for name in names:
@@ -60,17 +59,17 @@ def with_hooks(*names: str) -> JsonObject:
 
 
 def composite(seen: Observed, script: Script | None = None) -> Played:
-    """A sync of a composite's parent."""
+    """The sync of a composite's parent."""
     return play(seen, COMPOSITE, script)
 
 
 def failures_of(played: Played) -> list[str]:
-    """What failed of the writes of a sync, each with its object."""
+    """The failed writes of a sync, each with its object."""
     assert isinstance(played.failure, WritesFailed)
     return [each.what for each in played.failure.failures]
 
 
-# -- the order of the steps ----------------------------------------------------------------------------------------------------------
+# -- the order of the steps --------------------------------------------------------------------------------------------
 
 
 def test_fresh_parent_has_its_children_created_and_then_its_status_written():
@@ -153,7 +152,7 @@ def test_decorated_object_gets_its_status_before_its_labels():
     assert played.lines[-2:] == ["parent: status", "parent: metadata"]
 
 
-# -- what ends a sync early ----------------------------------------------------------------------------------------------------------
+# -- what ends a sync early --------------------------------------------------------------------------------------------
 
 
 def test_parent_that_vanished_is_not_asked_about():
@@ -222,7 +221,7 @@ def test_answer_that_does_not_fit_its_controller_writes_nothing():
     assert isinstance(played.failure, InvalidAnswer)
 
 
-# -- failures that end nothing -------------------------------------------------------------------------------------------------------
+# -- failures that do not end a sync -----------------------------------------------------------------------------------
 
 
 def refusal_of(what: str) -> Failure:
@@ -276,7 +275,7 @@ def test_deletion_that_a_guard_holds_back_lets_the_rest_be_done():
     assert played.failure.fault is Fault.DELETION_HELD_BACK
 
 
-# -- what the hook says beside its children ------------------------------------------------------------------------------------------
+# -- resyncs and unknown keys ------------------------------------------------------------------------------------------
 
 
 def test_resync_is_asked_for_before_anything_is_written():
@@ -300,7 +299,7 @@ def test_keys_that_nobody_reads_are_noted():
     assert "unknown keys: childen, extra" in played.lines
 
 
-# -- related objects -----------------------------------------------------------------------------------------------------------------
+# -- related objects ---------------------------------------------------------------------------------------------------
 
 RULE: JsonObject = {"apiVersion": "v1", "resource": "configmaps", "names": ["shared"]}
 SHARED = stored(config_map("shared", namespace="default"))
@@ -345,7 +344,7 @@ def test_rules_out_of_reach_are_followed_for_nobody():
 
 
 def test_rules_that_can_not_be_judged_yet_are_followed_under_no_fingerprint():
-    """So that the next sync asks for them again; until then the watcher tells when the resource is served."""
+    """The next sync asks again. Until then, the watcher marks the parent once the resource is served."""
     unknown = Related(fingerprint="", unknown=[ResourceId("v1", "secrets")])
     secrets: JsonObject = {"apiVersion": "v1", "resource": "secrets"}
 
@@ -354,12 +353,12 @@ def test_rules_that_can_not_be_judged_yet_are_followed_under_no_fingerprint():
     assert played.lines[-2:] == ["subscribe to 1 queries", "subscribe to 1 queries for now"]
 
 
-# -- rollouts ------------------------------------------------------------------------------------------------------------------------
+# -- rollouts ----------------------------------------------------------------------------------------------------------
 
 
 def a_rollout(*, is_orphan: bool = False) -> Observed:
-    """A parent whose template became v2, its three Gadgets well and still of v1."""
-    seen = rolling_world(there("a"), there("b"), there("c"), parent=rolling_parent("v2"))
+    """A parent whose template changed to v2. Its three Gadgets are ready and still have v1."""
+    seen = observed_gadgets(existing("a"), existing("b"), existing("c"), parent=rolling_parent("v2"))
     labels: JsonObject = {**LABELS, **kind_labels(THINGS.id)}
     return replace(seen, revisions=(revision("v1", "a", "b", "c", is_orphan=is_orphan, metadata={"labels": labels}),))
 
@@ -388,10 +387,10 @@ def test_revision_that_can_not_be_written_leaves_every_child_alone():
     failed = WritesFailed([refusal_of("update ControllerRevision")])
 
     class Failing(Script):
-        """Revisions can't be written."""
+        """A script in which revisions can't be written."""
 
         def result(self, step: Step) -> object:
-            """As in any script, but for revisions."""
+            """The result of a step; for revisions, the failure."""
             if isinstance(step, WriteRevisions):
                 raise failed
             return super().result(step)
@@ -403,7 +402,7 @@ def test_revision_that_can_not_be_written_leaves_every_child_alone():
 
 
 def test_write_that_changed_nothing_has_a_rollout_look_again_at_once():
-    """No event tells of it, and the rollout may wait for nothing else."""
+    """No event follows it, and the rollout may be waiting for nothing else."""
     update = UpdateChild(info=CONFIG_MAPS, obj=child("a"), reason="")
     script = Script(hook=gadget_hook, written=Effects(done=(Done(action=update, is_noop=True),)))
 

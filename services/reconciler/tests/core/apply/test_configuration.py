@@ -1,4 +1,4 @@
-"""What a hook wants, in the form that API servers keep."""
+"""What a hook desires, in the form that API servers store."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What managers own."""
+"""Which fields a field manager owns."""
 
 from metaloop.common.json import JsonObject
 from metaloop.reconciler.core.apply.field_set import owned_part, union, without

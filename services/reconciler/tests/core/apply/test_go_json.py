@@ -1,4 +1,4 @@
-"""JSON text that must be byte for byte what Go's encoder writes; the expected texts were written by it."""
+"""JSON text that must be byte for byte what Go encodes. Go's encoder wrote the expected texts."""
 
 import pytest
 

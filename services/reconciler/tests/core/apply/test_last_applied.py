@@ -1,9 +1,9 @@
-"""The last-applied annotation, and what belongs to the API server alone."""
+"""The last applied annotation, and the fields that only the API server writes."""
 
 import json
 
 import pytest
-from worlds import LABELS, PARENT_UID, a_parent, config_map, stored
+from builders import LABELS, PARENT_UID, a_parent, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject, JsonValue, dumps, is_object, loads
@@ -15,7 +15,7 @@ from metaloop.reconciler.core.apply.schema import NO_SCHEMA, Schema
 
 
 def created(desired: JsonObject) -> JsonObject:
-    """`desired` as the API server holds it once we created it."""
+    """`desired` as the API server stores it after we created it."""
     return stored(new_child(desired, parent=a_parent()), metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
 
 
@@ -53,13 +53,13 @@ def test_new_child_is_controlled_by_the_parent_once():
 
 
 def with_metadata(**metadata: JsonValue) -> JsonObject:
-    """A ConfigMap that a hook wants with such metadata."""
-    wish = config_map(namespace="default")
-    return {**wish, "metadata": {**unstructured.metadata(wish), **metadata}}
+    """A ConfigMap that a hook desires, with such metadata."""
+    desired = config_map(namespace="default")
+    return {**desired, "metadata": {**unstructured.metadata(desired), **metadata}}
 
 
 def reference(uid: str, **fields: bool) -> JsonObject:
-    """An owner that a hook names."""
+    """A reference to an owner that a hook names."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, **fields}
 
 
@@ -75,9 +75,9 @@ def test_hook_that_names_the_parent_as_a_mere_owner_gets_a_controlled_child():
 @pytest.mark.parametrize("after", [None, [], [reference(PARENT_UID, controller=False)]])
 def test_child_stays_its_parents_whatever_the_hook_says_of_owners(before: list[JsonValue], after: list[JsonValue] | None):
     observed = created(with_metadata(ownerReferences=before))
-    wish = with_metadata(**({} if after is None else {"ownerReferences": after}))
+    desired = with_metadata(**({} if after is None else {"ownerReferences": after}))
 
-    applied = applied_to(observed, wish, schema=NO_SCHEMA)
+    applied = applied_to(observed, desired, schema=NO_SCHEMA)
 
     assert [(entry["uid"], entry["controller"]) for entry in owner_references(applied.obj)] == [(PARENT_UID, True)]
     assert applied.is_changed == any(is_object(entry) and entry["uid"] == "other" for entry in before)
@@ -101,9 +101,9 @@ def test_system_metadata_stays_as_observed_whatever_is_desired(field: str):
     desired = config_map(namespace="default")
     observed = created(desired)
     metadata = unstructured.metadata(observed)
-    wish = {**desired, "metadata": {**unstructured.metadata(desired), field: "wished"}}
+    changed = {**desired, "metadata": {**unstructured.metadata(desired), field: "changed"}}
 
-    merged = unstructured.metadata(applied_to(observed, wish, schema=NO_SCHEMA).obj)
+    merged = unstructured.metadata(applied_to(observed, changed, schema=NO_SCHEMA).obj)
 
     assert merged.get(field) == metadata.get(field)
 
@@ -154,7 +154,7 @@ def test_explicit_nulls_of_typed_hooks_cause_no_write():
 
 
 def test_annotation_that_means_the_same_is_left_as_it_is():
-    """A cluster that comes from Metacontroller, whose encoder writes 1 where a hook says 1.0."""
+    """In a cluster that ran Metacontroller, Go has encoded 1.0 as 1."""
     desired: JsonObject = {**config_map(namespace="default"), "spec": {"replicas": 1.0}}
     observed = created(desired)
     theirs = remembered(observed).replace("1.0", "1").replace(":", ": ")

@@ -1,4 +1,4 @@
-"""Which lists are maps, and by what."""
+"""Which lists are maps, and what their keys are."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Three-way merge: the cases that Metacontroller tests, those that it gets wrong, and the properties that hold for any JSON."""
+"""Three-way merge: cases that Metacontroller tests, cases that it gets wrong, and properties that hold for any JSON."""
 
 from typing import Any
 
@@ -182,7 +182,7 @@ def test_a_result_that_means_the_same_is_the_identical_object(observed: JsonObje
 
 
 def _contains(merged: JsonValue, desired: JsonValue) -> bool:
-    """Whether whatever `desired` says is so in `merged`; lists that are maps may have more elements, and another order."""
+    """Whether `merged` has all that is desired. List maps may have more elements, and another order."""
     if desired is None:
         return True
     if isinstance(desired, dict):
@@ -199,7 +199,7 @@ def test_merging_any_result_again_changes_nothing(observed: JsonObject, last: Js
     assert merge(merged, desired, desired, NO_SCHEMA) is merged
 
 
-# -- lists without keys ---------------------------------------------------------------------------------------------------------------
+# -- lists without keys ------------------------------------------------------------------------------------------------
 
 ROUTES: JsonValue = [{"match": "canary", "route": "v2"}, {"route": "v1"}]
 
@@ -208,7 +208,7 @@ ROUTES: JsonValue = [{"match": "canary", "route": "v2"}, {"route": "v1"}]
     "observed", [[{"route": "v1"}, {"match": "canary", "route": "v2"}], [{"match": "canary", "route": "v1"}, {"route": "v1"}]]
 )
 def test_drift_in_a_list_without_keys_is_never_repaired_into_a_mixture(observed: JsonValue):
-    """Somebody swapped the elements, or changed one: no element may be made of two."""
+    """Somebody swapped the elements or changed one. No element may be a mixture of two."""
     assert merge(observed, ROUTES, ROUTES, NO_SCHEMA) == ROUTES
 
 

@@ -1,7 +1,7 @@
-"""Three-way merge where the kind's schema is known."""
+"""Three-way merge by the schema of a kind."""
 
 import pytest
-from schemas_of_tests import GADGET, WIDGET
+from known_schemas import GADGET, WIDGET
 
 from metaloop.common.json import JsonObject
 from metaloop.reconciler.core.apply.merge import NEVER_APPLIED, merge

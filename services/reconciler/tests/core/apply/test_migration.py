@@ -1,4 +1,4 @@
-"""From children that we replaced to children that we apply."""
+"""The migration of a child from update to server-side apply."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from metaloop.reconciler.core.apply.migration import migration_of
 
 
 def entry(manager: str, operation: str, fields: JsonObject, **more: str) -> JsonObject:
-    """An entry of managedFields."""
+    """An entry of `managedFields`."""
     return {"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields, **more}
 
 
 def managed_after(*entries: JsonObject) -> list[Any]:
-    """managedFields as the migration leaves them."""
+    """`managedFields` after the migration."""
     live: JsonObject = {"apiVersion": "v1", "metadata": {"resourceVersion": "7", "managedFields": [*entries]}}
     patch = migration_of(live, manager="metacontroller")
     return next(step["value"] for step in patch if isinstance(step, dict) and step["path"] == "/metadata/managedFields")  # type: ignore[return-value]

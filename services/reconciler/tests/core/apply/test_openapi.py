@@ -1,6 +1,6 @@
-"""What a kind's OpenAPI says of its fields."""
+"""Schemas that are compiled from a kind's OpenAPI."""
 
-from schemas_of_tests import GADGET, GADGETS, WIDGET, document
+from known_schemas import GADGET, GADGETS, WIDGET, document
 
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.apply.openapi import schema_of

@@ -1,4 +1,4 @@
-"""Amounts, however they are written."""
+"""Quantities that are written in different ways."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from metaloop.reconciler.core.apply.equality import is_same_quantity
         ("5m", "5M", False),
         ("1Gi", "1G", False),
         ("-1", "1", False),
-        # What is no quantity is only itself.
+        # A string that is not a quantity equals only itself.
         ("1h", "3600s", False),
         ("1ki", "1024", False),
         ("", "0", False),

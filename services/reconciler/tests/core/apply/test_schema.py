@@ -1,4 +1,4 @@
-"""What is guessed of a kind without its OpenAPI."""
+"""The guessed schema of a kind without its OpenAPI."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from metaloop.reconciler.core.apply.schema import Schema, guessed_schema
 
 
 def guess(api_version: str) -> Schema:
-    """The guess of some kind."""
+    """The guessed schema of some kind."""
     return guessed_schema(ResourceInfo(api_version=api_version, resource="things", kind="Thing", namespaced=True))
 
 

@@ -1,10 +1,10 @@
-"""Whether an apply would change anything, seen in what we own and in what is there."""
+"""Whether an apply would change anything, judged by the fields that we own and by the observed object."""
 
 from typing import Any
 
 import pytest
-from schemas_of_tests import GADGET, GADGETS
-from worlds import PARENT_UID, a_parent
+from builders import PARENT_UID, a_parent
+from known_schemas import GADGET, GADGETS
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject
@@ -20,7 +20,7 @@ OWNER: JsonObject = {f'k:{{"uid":"{PARENT_UID}"}}': {}}
 
 
 def desired(spec: JsonObject, **metadata: Any) -> DesiredChild:
-    """A Gadget that ought to exist."""
+    """A desired Gadget."""
     obj: JsonObject = {
         "apiVersion": "apps/v1",
         "kind": "Gadget",
@@ -30,20 +30,20 @@ def desired(spec: JsonObject, **metadata: Any) -> DesiredChild:
     return DesiredChild(info=GADGETS, method="InPlace", namespace="default", name="a", obj=obj)
 
 
-def there(spec: JsonObject, **metadata: Any) -> JsonObject:
-    """A Gadget that is there, under the parent's control."""
+def existing(spec: JsonObject, **metadata: Any) -> JsonObject:
+    """An existing Gadget that the parent controls."""
     own: JsonObject = {"name": "a", "namespace": "default", "uid": "uid-of-a", "ownerReferences": [reference_to(a_parent())], **metadata}
     return {"apiVersion": "apps/v1", "kind": "Gadget", "metadata": own, "spec": spec, "status": {"ready": True}}
 
 
 def owned(spec: JsonObject, *, api_version: str = "apps/v1", metadata: JsonObject | None = None) -> dict[str, JsonObject]:
-    """Our entry of it."""
+    """Our entry in its `managedFields`."""
     fields: JsonObject = {"f:metadata": {"f:ownerReferences": {**OWNER}, **(metadata or {})}, **({"f:spec": spec} if spec else {})}
     return {"uid-of-a": {"apiVersion": api_version, "fieldsV1": fields}}
 
 
 def applied(wanted: DesiredChild, observed: JsonObject, managed: dict[str, JsonObject], *, schema: Schema = GADGET) -> ApplyResult:
-    """What applying comes to."""
+    """The result of applying."""
     return ServerSideApply(schemas=lambda _: schema, managed_fields=managed).applied(observed, wanted)
 
 
@@ -87,7 +87,7 @@ CURRENT: dict[str, tuple[JsonObject, JsonObject, JsonObject]] = {
 def test_child_that_is_as_we_applied_it_is_current(case: tuple[JsonObject, JsonObject, JsonObject]):
     spec, observed, fields = case
 
-    result = applied(desired(spec), there(observed), owned(fields))
+    result = applied(desired(spec), existing(observed), owned(fields))
 
     assert (result.is_changed, result.is_recorded) == (False, True)
 
@@ -128,40 +128,40 @@ CHANGED: dict[str, tuple[JsonObject, JsonObject, JsonObject]] = {
 def test_child_that_differs_is_changed(case: tuple[JsonObject, JsonObject, JsonObject]):
     spec, observed, fields = case
 
-    assert applied(desired(spec), there(observed), owned(fields)).is_changed
+    assert applied(desired(spec), existing(observed), owned(fields)).is_changed
 
 
 def test_value_that_others_own_alone_is_applied_to_own_it():
-    result = applied(desired({"replicas": 1}), there({"replicas": 1}), owned({}))
+    result = applied(desired({"replicas": 1}), existing({"replicas": 1}), owned({}))
 
     assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_field_that_we_own_alone_of_what_is_not_there_is_given_up():
-    result = applied(desired({}), there({}), owned({"f:replicas": {}}))
+    result = applied(desired({}), existing({}), owned({"f:replicas": {}}))
 
     assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_labels_of_others_are_no_difference_and_ours_are():
-    observed = there({}, labels={"ours": "drifted", "theirs": "x"})
+    observed = existing({}, labels={"ours": "drifted", "theirs": "x"})
 
     assert applied(desired({}, labels={"ours": "right"}), observed, owned({}, metadata={"f:labels": {}})).is_changed
     assert not applied(desired({}, labels={"ours": "drifted"}), observed, owned({}, metadata={"f:labels": {"f:ours": {}}})).is_changed
 
 
 def test_child_that_was_never_applied_is_judged_by_its_values():
-    as_desired = applied(desired({"replicas": 1}), there({"replicas": 1, "default": 2}), {})
-    different = applied(desired({"replicas": 1}), there({"replicas": 2}), {})
+    as_desired = applied(desired({"replicas": 1}), existing({"replicas": 1, "default": 2}), {})
+    different = applied(desired({"replicas": 1}), existing({"replicas": 2}), {})
 
     assert (as_desired.is_changed, as_desired.is_recorded) == (False, False)
     assert different.is_changed
 
 
 def test_child_that_dynamic_apply_wrote_is_judged_by_its_annotation():
-    """A field that the hook no longer wants is only known from there."""
+    """Only the annotation records a field that the hook no longer desires."""
     last = '{"spec":{"replicas":1,"gone":2}}'
-    observed = there({"replicas": 1, "gone": 2}, annotations={LAST_APPLIED_ANNOTATION: last})
+    observed = existing({"replicas": 1, "gone": 2}, annotations={LAST_APPLIED_ANNOTATION: last})
 
     assert applied(desired({"replicas": 1}), observed, {}).is_changed
     assert not applied(desired({"replicas": 1, "gone": 2}), observed, owned({"f:replicas": {}, "f:gone": {}})).is_changed
@@ -169,13 +169,13 @@ def test_child_that_dynamic_apply_wrote_is_judged_by_its_annotation():
 
 
 def test_fields_of_another_version_say_nothing():
-    result = applied(desired({"replicas": 1}), there({"replicas": 1}), owned({"f:replicas": {}}, api_version="apps/v1beta1"))
+    result = applied(desired({"replicas": 1}), existing({"replicas": 1}), owned({"f:replicas": {}}, api_version="apps/v1beta1"))
 
     assert (result.is_changed, result.is_recorded) == (False, False)
 
 
 def test_configuration_has_the_controller_and_nothing_of_the_api_servers():
-    observed = there({"replicas": 1}, resourceVersion="9")
+    observed = existing({"replicas": 1}, resourceVersion="9")
     echo = desired({"replicas": 1, "none": None}, uid="uid-of-a", resourceVersion="9", creationTimestamp=None)
     echo.obj["status"] = {"ready": True}
 
@@ -190,7 +190,7 @@ def test_configuration_has_the_controller_and_nothing_of_the_api_servers():
 
 
 def test_zero_that_others_fill_is_not_sent():
-    configuration = applied(desired({"nodePort": 0, "replicas": 0}), there({"nodePort": 30000, "replicas": 0}), {}).obj
+    configuration = applied(desired({"nodePort": 0, "replicas": 0}), existing({"nodePort": 30000, "replicas": 0}), {}).obj
 
     assert configuration["spec"] == {"replicas": 0}
 
@@ -198,13 +198,13 @@ def test_zero_that_others_fill_is_not_sent():
 def test_owners_that_the_hook_names_are_sent_beside_the_controller():
     other: JsonObject = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}
 
-    sent = applied(desired({}, ownerReferences=[other, reference_to(a_parent())]), there({}), {}).obj
+    sent = applied(desired({}, ownerReferences=[other, reference_to(a_parent())]), existing({}), {}).obj
 
     assert [reference["uid"] for reference in owner_references(sent)] == ["other", PARENT_UID]
 
 
 def test_without_a_schema_known_forms_still_mean_the_same():
-    observed = there({"ports": [{"port": 53, "protocol": "TCP"}]})
+    observed = existing({"ports": [{"port": 53, "protocol": "TCP"}]})
 
     assert not applied(desired({"ports": [{"port": 53}]}), observed, owned({"f:ports": {**TCP}}), schema=NO_SCHEMA).is_changed
 
@@ -219,7 +219,7 @@ def test_created_child_is_controlled_by_the_parent():
 
 
 def test_recreation_asks_before_it_deletes():
-    observed, wanted = there({"replicas": 1}), desired({"replicas": 2})
+    observed, wanted = existing({"replicas": 1}), desired({"replicas": 2})
     result = applied(wanted, observed, owned({"f:replicas": {}}))
 
     action = ServerSideApply(schemas=guessed_schema, managed_fields={}).recreated(

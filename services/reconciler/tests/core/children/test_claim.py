@@ -1,9 +1,9 @@
-"""The three laws of controllerRef, as a table and as properties."""
+"""The three rules of controllerRef, as a table and as properties."""
 
 import pytest
+from builders import CONFIG_MAPS, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CONFIG_MAPS, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured

@@ -1,6 +1,6 @@
-"""Dynamic apply as a strategy: what it makes of children that others wrote before, and how it recreates."""
+"""Dynamic apply: how it updates children that were written in other ways before, and how it recreates."""
 
-from worlds import CONFIG_MAPS, DYNAMIC_APPLY, a_parent, config_map, stored
+from builders import CONFIG_MAPS, DYNAMIC_APPLY, a_parent, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.json import JsonObject
@@ -15,13 +15,13 @@ PARENT = a_parent()
 
 
 def desired(**data: str) -> DesiredChild:
-    """A ConfigMap that ought to exist."""
+    """A desired ConfigMap."""
     obj = config_map("a", data={**data}, namespace="default")
     return DesiredChild(info=CONFIG_MAPS, method="Recreate", namespace="default", name="a", obj=obj)
 
 
 def drifted(observed: JsonObject, wanted: DesiredChild) -> Drifted:
-    """The difference between the two."""
+    """The desired ConfigMap as a drifted child."""
     return Drifted(desired=wanted, observed=observed, applied=DYNAMIC_APPLY.applied(observed, wanted))
 
 

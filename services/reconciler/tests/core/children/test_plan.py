@@ -1,9 +1,9 @@
-"""From observed and desired children to actions: changes, update methods and their order."""
+"""The plan for observed and desired children: changes, update methods, and the order of actions."""
 
 import pytest
+from builders import CONFIG_MAPS, DYNAMIC_APPLY, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CONFIG_MAPS, DYNAMIC_APPLY, LABELS, PARENT_UID, a_parent, config_map, group, observed, stored
 
 from metaloop.common.api.rules import UPDATE_METHODS, UpdateMethod
 from metaloop.common.json import JsonObject
@@ -19,28 +19,28 @@ GOING: JsonObject = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 def desired(name: str = "a", *, value: str = "value", method: UpdateMethod = "InPlace") -> DesiredChild:
-    """A ConfigMap that ought to exist."""
+    """A desired ConfigMap."""
     obj = config_map(name, data={"key": value}, namespace="default")
     return DesiredChild(info=CONFIG_MAPS, method=method, namespace="default", name=name, obj=obj)
 
 
-def there(name: str = "a", *, value: str = "value", metadata: JsonObject | None = None) -> JsonObject:
+def existing(name: str = "a", *, value: str = "value", metadata: JsonObject | None = None) -> JsonObject:
     """A ConfigMap that we created earlier."""
     return stored(new_child(config_map(name, data={"key": value}, namespace="default"), parent=PARENT), metadata=metadata)
 
 
 def plan(children: ChildGroup, *wanted: DesiredChild, parent: JsonObject = PARENT) -> Plan:
-    """What to do with these children."""
+    """The plan for these children."""
     return plan_of(observed(children, parent=parent), (children,), wanted, strategy=DYNAMIC_APPLY)
 
 
 def actions(of: Plan) -> list[tuple[str, str]]:
-    """Kind and object of each action, in order."""
+    """The kind and the object of each action, in order."""
     return [(type(action).__name__, unstructured.name(action.obj)) for action in of]
 
 
 def test_every_child_is_missing_drifted_unwanted_or_current():
-    groups = (group(CONFIG_MAPS, there("same"), there("drifted", value="old"), there("unwanted")),)
+    groups = (group(CONFIG_MAPS, existing("same"), existing("drifted", value="old"), existing("unwanted")),)
 
     changes = list(changes_of(groups, [desired("same"), desired("drifted"), desired("missing")], strategy=DYNAMIC_APPLY))
 
@@ -48,7 +48,7 @@ def test_every_child_is_missing_drifted_unwanted_or_current():
 
 
 def test_nothing_is_planned_where_everything_is_as_desired():
-    assert not plan(group(CONFIG_MAPS, there("a"), there("b")), desired("b"), desired("a"))
+    assert not plan(group(CONFIG_MAPS, existing("a"), existing("b")), desired("b"), desired("a"))
 
 
 def test_missing_child_is_created_under_the_parents_control():
@@ -61,17 +61,17 @@ def test_missing_child_is_created_under_the_parents_control():
 
 
 def test_unwanted_child_is_deleted():
-    assert actions(plan(group(CONFIG_MAPS, there("a")))) == [("DeleteChild", "a")]
+    assert actions(plan(group(CONFIG_MAPS, existing("a")))) == [("DeleteChild", "a")]
 
 
 def test_child_that_is_being_deleted_is_left_alone():
-    children = group(CONFIG_MAPS, there("unwanted", metadata=GOING), there("drifted", value="old", metadata=GOING))
+    children = group(CONFIG_MAPS, existing("unwanted", metadata=GOING), existing("drifted", value="old", metadata=GOING))
 
     assert not plan(children, desired("drifted"))
 
 
 def test_deletions_come_before_everything_else():
-    children = group(CONFIG_MAPS, there("gone"), there("drifted", value="old"))
+    children = group(CONFIG_MAPS, existing("gone"), existing("drifted", value="old"))
 
     assert actions(plan(children, desired("new"), desired("drifted"))) == [
         ("DeleteChild", "gone"),
@@ -81,7 +81,7 @@ def test_deletions_come_before_everything_else():
 
 
 def test_update_writes_with_the_version_that_was_observed():
-    [action] = plan(group(CONFIG_MAPS, there(value="old", metadata={"resourceVersion": "77"})), desired())
+    [action] = plan(group(CONFIG_MAPS, existing(value="old", metadata={"resourceVersion": "77"})), desired())
 
     assert (unstructured.uid(action.obj), unstructured.resource_version(action.obj)) == ("uid-of-a", "77")
     assert unstructured.labels(action.obj) == LABELS
@@ -92,7 +92,7 @@ names = st.sets(st.sampled_from("abcdef"))
 
 @given(observed_names=names, desired_names=names, method=st.sampled_from([*UPDATE_METHODS]))
 def test_plan_touches_each_child_once_and_only_those_that_differ(observed_names: set[str], desired_names: set[str], method: UpdateMethod):
-    children = group(CONFIG_MAPS, *[there(name) for name in sorted(observed_names)], method=method)
+    children = group(CONFIG_MAPS, *[existing(name) for name in sorted(observed_names)], method=method)
 
     planned = actions(plan(children, *[desired(name, method=method) for name in sorted(desired_names)]))
 
@@ -112,7 +112,7 @@ def test_plan_touches_each_child_once_and_only_those_that_differ(observed_names:
     ],
 )
 def test_update_method_decides_what_becomes_of_a_drifted_child(method: UpdateMethod, expected: list[tuple[str, str]]):
-    children = group(CONFIG_MAPS, there(value="old"), method=method)
+    children = group(CONFIG_MAPS, existing(value="old"), method=method)
 
     assert actions(plan(children, desired(method=method))) == expected
 

@@ -1,13 +1,13 @@
-"""A sync hook's response: what is an answer, and what only looks like one."""
+"""The responses of sync hooks: which are answers, and which are not."""
 
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from builders import EMPTY_ANSWER
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import EMPTY_ANSWER
 
 from metaloop.common.api import composite, decorator
 from metaloop.common.errors import InvalidAnswer
@@ -202,7 +202,7 @@ def test_any_bytes_are_an_answer_or_refused(body: bytes):
 
 
 def decorator_answer(body: bytes) -> Answer:
-    """A decorator's answer, read strictly."""
+    """A decorator's answer, read in strict mode."""
     return sync_answer(body, is_strict=True, keys=decorator.KEYS)
 
 

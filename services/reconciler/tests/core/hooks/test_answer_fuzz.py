@@ -1,4 +1,4 @@
-"""Some 200,000 bodies that a webhook may send by mistake or on purpose: each is an answer or refused, soon, and nothing else happens."""
+"""Some 200,000 bodies that a webhook may send by mistake or on purpose: each is quickly accepted or rejected."""
 
 from time import process_time
 
@@ -17,7 +17,7 @@ LONGEST_SECONDS = 1.0
 
 
 def read(body: bytes, *, is_strict: bool) -> Answer | InvalidAnswer:
-    """The answer in a body, or why there is none."""
+    """The answer in a body, or the error."""
     try:
         return sync_answer(body, is_strict=is_strict, keys=composite.KEYS)
     except InvalidAnswer as refusal:
@@ -25,7 +25,7 @@ def read(body: bytes, *, is_strict: bool) -> Answer | InvalidAnswer:
 
 
 def check(read: Answer | InvalidAnswer) -> None:
-    """Raises AssertionError unless it can be relied upon."""
+    """Raises AssertionError unless all fields have the declared types."""
     if isinstance(read, InvalidAnswer):
         assert len(str(read)) < 400, "it becomes an event's message"
         return

@@ -1,9 +1,9 @@
-"""Rules of customize hooks: what each form selects, and how contradictions are told."""
+"""The rules of customize hooks: what each form selects, and how contradictions are reported."""
 
 from dataclasses import replace
 
 import pytest
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, a_parent, group, observed
+from builders import CLUSTER_THINGS, CONFIG_MAPS, NAMESPACES, a_parent, group, observed
 
 from metaloop.common.api.hook import HookVersion
 from metaloop.common.errors import InvalidAnswer
@@ -21,13 +21,13 @@ APP = Selector((Requirement("app", "In", ("a",)),))
 
 
 def queries(rule: JsonObject, *, parent: Observed = NAMESPACED, version: HookVersion = "v1") -> tuple[RelatedQuery, ...]:
-    """What one rule asks to follow."""
+    """The query of one rule."""
     answer: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", **rule}]}
     return queries_in(dumps(answer), parent, version=version, is_strict=False)
 
 
 FORMS: dict[str, tuple[JsonObject, Where, Where, Selector, frozenset[str]]] = {
-    # form: (rule, where v1 looks, where v2 looks, labels, names)
+    # form: (rule, scope in v1, scope in v2, labels, names)
     "nothing": ({}, InNamespace("default"), ANYWHERE, EVERYTHING, frozenset()),
     "empty labels": ({"labelSelector": {}}, InNamespace("default"), ANYWHERE, EVERYTHING, frozenset()),
     "labels": ({"labelSelector": BY_LABEL}, InNamespace("default"), ANYWHERE, APP, frozenset()),
@@ -98,7 +98,7 @@ def test_v1_of_a_namespaced_parent_selects_no_namespaces():
 
 
 def reach(rule: JsonObject, *, version: HookVersion = "v1", info: ResourceInfo = CONFIG_MAPS) -> None:
-    """Holds a rule against what its resource turned out to be."""
+    """Checks a rule against the scope of its resource."""
     found = queries({**rule, "resource": info.resource, "apiVersion": info.api_version}, version=version)
     check_scopes(found, [info], only_namespace=visible_namespace(NAMESPACED, version))
 

@@ -1,9 +1,9 @@
-"""The JSON that a sync hook is sent, byte by byte where it matters."""
+"""The JSON that a sync hook is sent, byte for byte where that matters."""
 
 from dataclasses import replace
 
 import pytest
-from worlds import (
+from builders import (
     CLUSTER_THINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -36,9 +36,9 @@ def hook(version: HookVersion) -> Hook:
 
 def test_request_has_five_keys_and_the_objects_as_they_are():
     controller, parent = a_controller(), a_parent()
-    world = replace(observed(parent=parent), controller=parse_composite(controller))
+    seen = replace(observed(parent=parent), controller=parse_composite(controller))
 
-    body = sync_request(world, RequestObjects(children=(group(CONFIG_MAPS, HERE),), related=()), hook=hook("v1"), keys=composite.KEYS)
+    body = sync_request(seen, RequestObjects(children=(group(CONFIG_MAPS, HERE),), related=()), hook=hook("v1"), keys=composite.KEYS)
 
     assert loads(body) == {
         "controller": controller,
@@ -50,11 +50,11 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
 
 
 def test_request_of_an_empty_world_is_this_text():
-    world = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
-    world = replace(world, controller=parse_composite(SMALLEST))
+    seen = observed(parent={"metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
+    seen = replace(seen, controller=parse_composite(SMALLEST))
 
     body = sync_request(
-        world, RequestObjects(children=(group(DEPLOYMENTS), group(CONFIG_MAPS)), related=()), hook=hook("v2"), keys=composite.KEYS
+        seen, RequestObjects(children=(group(DEPLOYMENTS), group(CONFIG_MAPS)), related=()), hook=hook("v2"), keys=composite.KEYS
     )
 
     assert body == (

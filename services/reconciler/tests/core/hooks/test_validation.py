@@ -1,9 +1,9 @@
-"""An answer against its controller: what may be applied, and what would leak, loop or be lost."""
+"""The validation of answers: what may be applied, and what would leak, loop or get lost."""
 
 from dataclasses import replace
 
 import pytest
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, EMPTY_ANSWER, NAMESPACES, PARENT_UID, a_parent, config_map, group, observed
+from builders import CLUSTER_THINGS, CONFIG_MAPS, EMPTY_ANSWER, NAMESPACES, PARENT_UID, a_parent, config_map, group, observed
 
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject
@@ -17,7 +17,7 @@ CLUSTER_WIDE = observed(group(CONFIG_MAPS), group(NAMESPACES), info=CLUSTER_THIN
 
 
 def composite_children(given: Answer, seen: Observed) -> tuple[DesiredChild, ...]:
-    """The children that an answer asks for, of a composite's parent."""
+    """The children of a composite's parent that an answer asks for."""
     return desired_children(given, seen, variant=COMPOSITE)
 
 
@@ -27,7 +27,7 @@ def answer(*children: JsonObject) -> Answer:
 
 
 def child(**metadata: object) -> JsonObject:
-    """A ConfigMap with this metadata beside its name and labels; None takes one of those away."""
+    """A ConfigMap with its name, its labels and this metadata. None removes an entry."""
     merged = {"name": "a", "labels": {"app": "mine"}, **metadata}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {key: value for key, value in merged.items() if value is not None}}  # type: ignore[dict-item]
 
@@ -55,10 +55,10 @@ def test_same_name_in_another_kind_is_another_child():
 
 
 def test_generated_label_is_added_unless_the_child_has_it():
-    world = observed(parent=a_parent(spec={}), generate_selector=True)
+    parent = observed(parent=a_parent(spec={}), generate_selector=True)
     own: JsonObject = {**config_map("b"), "metadata": {"name": "b", "labels": {"controller-uid": PARENT_UID, "x": "y"}}}
 
-    first, second = composite_children(answer({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, own), world)
+    first, second = composite_children(answer({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, own), parent)
 
     assert unstructured.labels(first.obj) == {"controller-uid": PARENT_UID}
     assert unstructured.labels(second.obj) == {"controller-uid": PARENT_UID, "x": "y"}
@@ -74,7 +74,7 @@ def test_answer_itself_is_not_changed():
 
 
 REFUSED: dict[str, tuple[JsonObject, Observed, str]] = {
-    # what it is: (the child, the world, the field that is named)
+    # what it is: (the child, the parent, the field that is named)
     "a kind that is not declared": ({**child(), "kind": "Secret"}, IN_NAMESPACE, ".kind"),
     "a version that is not declared": ({**child(), "apiVersion": "v2"}, IN_NAMESPACE, ".kind"),
     "no apiVersion": ({"kind": "ConfigMap", "metadata": {"name": "a"}}, IN_NAMESPACE, ".apiVersion"),
@@ -102,11 +102,11 @@ REFUSED: dict[str, tuple[JsonObject, Observed, str]] = {
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
 def test_one_wrong_child_refuses_the_whole_answer_and_is_named(case: tuple[JsonObject, Observed, str]):
-    wrong, world, field = case
+    wrong, parent, field = case
     right = child(name="right", namespace="default")
 
     with pytest.raises(InvalidAnswer) as caught:
-        composite_children(answer(right, wrong), world)
+        composite_children(answer(right, wrong), parent)
 
     assert caught.value.field == f"children[1]{field}"
 

@@ -1,11 +1,11 @@
-"""What decorators do their own way: whose an attachment is, and what becomes of the parent's metadata."""
+"""How decorators differ: which attachments are theirs, and how they change the parent's metadata."""
 
 from dataclasses import replace
 
 import pytest
+from builders import CONFIG_MAPS, EMPTY_ANSWER, PARENT_UID, a_decorator, a_parent, config_map, decorated, group, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CONFIG_MAPS, EMPTY_ANSWER, PARENT_UID, a_decorator, a_parent, config_map, decorated, group, stored
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -44,7 +44,7 @@ def test_a_desired_attachment_is_marked_whatever_its_labels():
 
 
 def changed(parent: JsonObject, **changes: dict[str, str | None]) -> JsonObject | None:
-    """What changes make of a parent's metadata; None where they make nothing of it."""
+    """A parent's metadata after these changes. None if they change nothing."""
     answer = replace(EMPTY_ANSWER, labels=changes.get("labels", {}), annotations=changes.get("annotations", {}))
     result = DECORATOR.with_changes(parent, answer)
     return unstructured.metadata(result) if result is not None else None

@@ -1,12 +1,12 @@
-"""The finalizer's table: what each state of a parent calls for."""
+"""The table of finalizer rules: what each state of a parent requires."""
 
 from dataclasses import replace
 from itertools import product
 
 import pytest
+from builders import EMPTY_ANSWER, a_controller, a_parent, observed
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import EMPTY_ANSWER, a_controller, a_parent, observed
 
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.errors import InvalidSpec
@@ -28,8 +28,8 @@ WEBHOOK: JsonObject = {"url": "http://hook.example/finalize"}
 FINALIZED = replace(EMPTY_ANSWER, finalized=True)
 
 
-def world(*finalizers: str, finalize: JsonValue = "a webhook", deleting: bool = False, is_selected: bool = True) -> Observed:
-    """A parent with these finalizers, and a controller with, or without, a finalize hook."""
+def parent_with(*finalizers: str, finalize: JsonValue = "a webhook", deleting: bool = False, is_selected: bool = True) -> Observed:
+    """A parent with these finalizers, and a controller with or without a finalize hook."""
     controller = a_controller()
     hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
     if finalize is not None:
@@ -40,26 +40,32 @@ def world(*finalizers: str, finalize: JsonValue = "a webhook", deleting: bool = 
 
 
 def settled(seen: Observed) -> list[str]:
-    """The finalizers that the parent has when the finalizer is settled."""
+    """The parent's finalizers after ours was added or removed."""
     parent = with_finalizer(seen.parent, controller=seen.controller, is_selected=seen.is_selected) or seen.parent
     return unstructured.finalizers(parent)
 
 
 TABLE: dict[str, tuple[Observed, list[str], bool, str, bool]] = {
-    # state: (world, finalizers when settled, ours, hook, children managed)
-    "alive, selected": (world(), [OURS], True, "sync", True),
-    "alive, selected, has it": (world("x", OURS), ["x", OURS], True, "sync", True),
-    "deselected, never ours": (world(is_selected=False), [], False, "finalize", True),
-    "deselected, has it": (world(OURS, is_selected=False), [OURS], True, "finalize", True),
-    "deleting, has it": (world(OURS, deleting=True), [OURS], True, "finalize", True),
-    "deleting in the foreground": (world(OURS, "foregroundDeletion", deleting=True), [OURS, "foregroundDeletion"], True, "finalize", False),
-    "deleting, orphaning": (world(OURS, "orphan", deleting=True), [OURS, "orphan"], True, "finalize", False),
-    "deleting, ours is gone": (world("x", deleting=True), ["x"], True, "finalize", False),
-    "deleting, no finalize hook": (world("x", deleting=True, finalize=None), ["x"], True, "sync", False),
-    "alive, no finalize hook": (world(finalize=None), [], True, "sync", True),
-    "hook was taken away": (world("x", OURS, finalize=None), ["x"], True, "sync", True),
-    "deleting, hook was taken away": (world(OURS, finalize=None, deleting=True), [], True, "sync", True),
-    "entry without webhook": (world(OURS, finalize="no webhook", deleting=True), [OURS], True, "sync", True),
+    # state: (parent, its finalizers afterwards, ours, hook, children managed)
+    "alive, selected": (parent_with(), [OURS], True, "sync", True),
+    "alive, selected, has it": (parent_with("x", OURS), ["x", OURS], True, "sync", True),
+    "deselected, never ours": (parent_with(is_selected=False), [], False, "finalize", True),
+    "deselected, has it": (parent_with(OURS, is_selected=False), [OURS], True, "finalize", True),
+    "deleting, has it": (parent_with(OURS, deleting=True), [OURS], True, "finalize", True),
+    "deleting in the foreground": (
+        parent_with(OURS, "foregroundDeletion", deleting=True),
+        [OURS, "foregroundDeletion"],
+        True,
+        "finalize",
+        False,
+    ),
+    "deleting, orphaning": (parent_with(OURS, "orphan", deleting=True), [OURS, "orphan"], True, "finalize", False),
+    "deleting, ours is gone": (parent_with("x", deleting=True), ["x"], True, "finalize", False),
+    "deleting, no finalize hook": (parent_with("x", deleting=True, finalize=None), ["x"], True, "sync", False),
+    "alive, no finalize hook": (parent_with(finalize=None), [], True, "sync", True),
+    "hook was taken away": (parent_with("x", OURS, finalize=None), ["x"], True, "sync", True),
+    "deleting, hook was taken away": (parent_with(OURS, finalize=None, deleting=True), [], True, "sync", True),
+    "entry without webhook": (parent_with(OURS, finalize="no webhook", deleting=True), [OURS], True, "sync", True),
 }
 
 
@@ -74,28 +80,28 @@ def test_each_state_of_a_parent_has_its_finalizer_hook_and_children(row: tuple[O
 
 
 def test_finalized_is_heard_only_at_its_time():
-    assert not is_finalized(world(OURS), FINALIZED)
-    assert is_finalized(world(OURS, deleting=True), FINALIZED)
-    assert is_finalized(world(OURS, is_selected=False), FINALIZED)
-    assert not is_finalized(world(OURS, deleting=True), EMPTY_ANSWER)
+    assert not is_finalized(parent_with(OURS), FINALIZED)
+    assert is_finalized(parent_with(OURS, deleting=True), FINALIZED)
+    assert is_finalized(parent_with(OURS, is_selected=False), FINALIZED)
+    assert not is_finalized(parent_with(OURS, deleting=True), EMPTY_ANSWER)
 
 
 def test_children_of_a_finalized_parent_are_the_garbage_collectors():
-    assert not manages_children(world(OURS, deleting=True), FINALIZED)
+    assert not manages_children(parent_with(OURS, deleting=True), FINALIZED)
 
 
 def test_children_of_a_deselected_parent_are_managed_to_the_last():
-    assert manages_children(world(OURS, is_selected=False), FINALIZED)
+    assert manages_children(parent_with(OURS, is_selected=False), FINALIZED)
 
 
 def test_a_parent_vanishes_with_its_last_finalizer():
-    assert is_deleted_with_finalizer(world(OURS, deleting=True), FINALIZED)
-    assert not is_deleted_with_finalizer(world(OURS, "x", deleting=True), FINALIZED)
-    assert not is_deleted_with_finalizer(world(OURS, is_selected=False), FINALIZED)
+    assert is_deleted_with_finalizer(parent_with(OURS, deleting=True), FINALIZED)
+    assert not is_deleted_with_finalizer(parent_with(OURS, "x", deleting=True), FINALIZED)
+    assert not is_deleted_with_finalizer(parent_with(OURS, is_selected=False), FINALIZED)
 
 
 def test_without_any_hook_there_is_nobody_to_ask():
-    seen = world(OURS)
+    seen = parent_with(OURS)
     controller = replace(seen.controller, hooks=replace(seen.controller.hooks, sync=None))
 
     with pytest.raises(InvalidSpec):
@@ -111,7 +117,7 @@ def test_settling_the_finalizer_is_done_once_and_touches_no_other(
     others: list[str], *, has_ours: bool, state: tuple[JsonValue, bool, bool]
 ):
     finalize, deleting, is_selected = state
-    seen = world(*others, *([OURS] if has_ours else []), finalize=finalize, deleting=deleting, is_selected=is_selected)
+    seen = parent_with(*others, *([OURS] if has_ours else []), finalize=finalize, deleting=deleting, is_selected=is_selected)
 
     parent = with_finalizer(seen.parent, controller=seen.controller, is_selected=is_selected) or seen.parent
 

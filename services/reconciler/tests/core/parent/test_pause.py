@@ -1,10 +1,10 @@
-"""Paused parents: which steps a sync takes, and how the status says that it was paused."""
+"""Paused parents: the steps of a sync, and the condition in the status."""
 
 from dataclasses import replace
 
 import pytest
+from builders import CONFIG_MAPS, THINGS, a_controller, a_parent, decorated, group, observed
 from scripted import NOW, Script, play
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent, decorated, group, observed
 
 from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.composite import parse_composite
@@ -25,17 +25,17 @@ TOLD, NO_ROOM = PauseAnnounced("uid-of-parent"), ConditionsUnsupported(THINGS.id
 
 
 def a_pause(*, status: JsonObject | None = None) -> Observed:
-    """A parent that somebody paused."""
+    """A paused parent."""
     parent = a_parent(status={} if status is None else status)
     unstructured.metadata(parent).update(PAUSED)
     return observed(parent=parent)
 
 
-# -- what its status says ------------------------------------------------------------------------------------------------------------
+# -- the condition -----------------------------------------------------------------------------------------------------
 
 
 def condition_of(parent: JsonObject, *, at: str = "2026-01-02T03:04:05Z") -> list[JsonObject] | None:
-    """The conditions of a parent after its pause was written; None where nothing was to write."""
+    """The conditions of a parent after the pause was written. None if there was nothing to write."""
     written = with_paused_condition(parent, at=at)
     if written is None:
         return None
@@ -96,11 +96,11 @@ def test_room_for_conditions_is_a_status_that_has_a_list_or_nothing_there(seen: 
     assert supports_conditions(seen) is has_room
 
 
-# -- the steps of a sync -------------------------------------------------------------------------------------------------------------
+# -- the steps of a sync -----------------------------------------------------------------------------------------------
 
 
 def dropped(_edit: ParentEdit, parent: JsonObject) -> JsonObject:
-    """What a kind whose status has no conditions makes of an edit."""
+    """The parent after an edit, if its kind has no conditions in its status."""
     return parent
 
 
@@ -198,7 +198,7 @@ def test_parent_that_goes_on_forgets_that_its_pause_was_told():
 
 
 def test_status_that_can_not_be_written_for_now_ends_the_sync():
-    """An API server that is away says nothing of conditions."""
+    """An API server that is unavailable does not show whether conditions are supported."""
     away = Unavailable("no route")
 
     played = play(a_pause(), COMPOSITE, Script(failing={"parent: paused": away}))

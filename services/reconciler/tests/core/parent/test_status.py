@@ -1,7 +1,7 @@
-"""The parent's status: what it ought to be, and when it is worth a write."""
+"""The parent's status: what it should be, and when it is written."""
 
 import pytest
-from worlds import a_parent
+from builders import a_parent
 
 from metaloop.common.json import JsonObject
 from metaloop.reconciler.core.parent.edits import next_status, with_status

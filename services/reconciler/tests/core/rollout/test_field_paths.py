@@ -1,4 +1,4 @@
-"""Fields taken out of a parent, and put back into what it is at another time."""
+"""Fields that are extracted from a parent and put into a later state of it."""
 
 import pytest
 from hypothesis import given

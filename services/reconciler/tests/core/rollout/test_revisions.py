@@ -1,12 +1,12 @@
-"""Revisions of a parent: which one is the latest, what the parent was in the others, and which children follow which."""
+"""The revisions of a parent: which is the latest, what the parent is in each, and which children follow which."""
 
 from dataclasses import replace
 
 import pytest
+from builders import CLUSTER_THINGS, CONFIG_MAPS, LABELS, PARENT_UID, THINGS
 from hypothesis import given
 from hypothesis import strategies as st
-from rolling import claimed, history_of, revision, revisions_with, rolling_controller, rolling_parent, world
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, LABELS, PARENT_UID, THINGS
+from rolling import claimed, history_of, observed_gadgets, revision, revisions_with, rolling_controller, rolling_parent
 
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue, dumps
@@ -30,20 +30,20 @@ KINDS_LABELS = {"metacontroller.k8s.io/apiGroup": "example.com", "metacontroller
 
 def of(*stored: JsonObject, text: str = "v1", controller: JsonObject | None = None) -> Revisions:
     """The revisions of a parent whose template says `text`."""
-    return revisions_with(world(parent=rolling_parent(text), controller=controller), stored)
+    return revisions_with(observed_gadgets(parent=rolling_parent(text), controller=controller), stored)
 
 
 def new(observed: Observed) -> JsonObject:
-    """The revision that is made for a parent that has none."""
+    """The new revision of a parent that has none."""
     return new_revision(observed, revisions_with(observed).latest, (), history=history_of(observed))
 
 
 def recorded(*paths: str) -> JsonObject:
-    """Metadata that says which fields a revision is about."""
+    """Metadata that records the fields of a revision."""
     return {"annotations": {FIELDS_ANNOTATION: dumps(list(paths)).decode()}}
 
 
-# -- which one is the latest ---------------------------------------------------------------------------------------------------------
+# -- the latest revision -----------------------------------------------------------------------------------------------
 
 
 def test_first_revision_of_a_parent_is_yet_to_be_made():
@@ -72,7 +72,7 @@ def test_rolling_back_makes_an_older_revision_the_latest_again():
 def test_the_latest_shows_the_parent_as_it_is():
     parent = rolling_parent("v1")
 
-    assert revisions_with(world(parent=parent), [revision("v1")]).latest.parent is parent
+    assert revisions_with(observed_gadgets(parent=parent), [revision("v1")]).latest.parent is parent
 
 
 def test_of_two_revisions_with_the_present_patch_one_inherits_all_children():
@@ -83,7 +83,7 @@ def test_of_two_revisions_with_the_present_patch_one_inherits_all_children():
 
 
 def test_revision_whose_patch_somebody_changed_is_still_the_one_of_its_name():
-    """Another of that name could not be made."""
+    """Another revision of that name could not be created."""
     name = of().latest.name
 
     revisions = of(revision("tampered with", "a", name=name))
@@ -93,7 +93,7 @@ def test_revision_whose_patch_somebody_changed_is_still_the_one_of_its_name():
     assert revisions.older == ()
 
 
-# -- which children follow which -----------------------------------------------------------------------------------------------------
+# -- the children of each revision -------------------------------------------------------------------------------------
 
 
 def test_older_revision_without_children_is_spent():
@@ -132,13 +132,13 @@ def test_malformed_children_of_a_revision_are_none(children: JsonValue):
     assert of({**revision("v1"), "children": children}).latest.claims == frozenset()
 
 
-# -- what the parent was -------------------------------------------------------------------------------------------------------------
+# -- the parent in older revisions -------------------------------------------------------------------------------------
 
 
 def test_older_revision_shows_its_fields_as_they_were_and_the_rest_as_it_is():
     parent = rolling_parent("v2", names=("a", "b", "c", "d"))
 
-    [older] = revisions_with(world(parent=parent), [revision("v1", "a")]).older
+    [older] = revisions_with(observed_gadgets(parent=parent), [revision("v1", "a")]).older
 
     spec = unstructured.child_object(older.parent, "spec")
     assert spec["template"] == {"text": "v1"}
@@ -150,13 +150,14 @@ def test_parent_itself_is_never_changed():
     parent = rolling_parent("v2")
     before = dumps(parent)
 
-    revisions_with(world(parent=parent), [revision("v1", "a", metadata=recorded("spec.template", "spec.extra"))])
+    revisions_with(observed_gadgets(parent=parent), [revision("v1", "a", metadata=recorded("spec.template", "spec.extra"))])
 
     assert dumps(parent) == before
 
 
 FIELDS: dict[str, tuple[tuple[str, ...], JsonObject, JsonObject]] = {
-    # what it shows: (fields of the controller, metadata of the older revision, what its parent has in spec.template and spec.extra)
+    # what it shows: (fields of the controller, metadata of the older revision, what its parent has in spec.template and
+    # spec.extra)
     "a field that it had not, and says so, is missing": (
         ("spec.template", "spec.extra"),
         recorded("spec.template", "spec.extra"),
@@ -199,7 +200,7 @@ FIELDS: dict[str, tuple[tuple[str, ...], JsonObject, JsonObject]] = {
 def test_parent_of_an_older_revision(case: tuple[tuple[str, ...], JsonObject, JsonObject]):
     paths, metadata, expected = case
     controller = rolling_controller(field_paths=paths)
-    observed = world(parent=rolling_parent("v2", extra="now"), controller=controller)
+    observed = observed_gadgets(parent=rolling_parent("v2", extra="now"), controller=controller)
 
     [older] = revisions_with(observed, [revision("v1", "a", metadata=metadata)]).older
 
@@ -211,7 +212,7 @@ def test_fields_that_overlap_and_fields_that_are_missing_make_one_patch():
     controller = rolling_controller(field_paths=("spec", "spec.template.text", "nothing", ""))
     parent = rolling_parent("v1")
 
-    assert revisions_with(world(parent=parent, controller=controller), ()).latest.patch == {"spec": parent["spec"]}
+    assert revisions_with(observed_gadgets(parent=parent, controller=controller), ()).latest.patch == {"spec": parent["spec"]}
 
 
 @pytest.mark.parametrize(
@@ -223,26 +224,28 @@ def test_fields_that_overlap_and_fields_that_are_missing_make_one_patch():
     ],
 )
 def test_field_path_that_leads_through_no_object_is_refused(path: str, words: str):
-    """Taken for a field that is missing, it would have all children updated at once."""
-    observed = world(parent=rolling_parent("v1", names=["a"]), controller=rolling_controller(field_paths=("spec.template", path)))
+    """Read as a missing field, it would update all children at once."""
+    observed = observed_gadgets(
+        parent=rolling_parent("v1", names=["a"]), controller=rolling_controller(field_paths=("spec.template", path))
+    )
 
     with pytest.raises(InvalidSpec, match=rf"revisionHistory\.fieldPaths\[1\]: {path} .*{words}"):
         revisions_with(observed, ())
 
 
 def test_field_path_below_what_is_missing_or_null_is_a_field_that_is_missing():
-    observed = world(
+    observed = observed_gadgets(
         parent=rolling_parent("v1", extra=None), controller=rolling_controller(field_paths=("spec.extra.deeper", "spec.no.deeper"))
     )
 
     assert revisions_with(observed, ()).latest.patch == {}
 
 
-# -- the stored form -----------------------------------------------------------------------------------------------------------------
+# -- stored revisions --------------------------------------------------------------------------------------------------
 
 
 def test_name_is_the_one_that_metacontroller_gives():
-    """The hash was made by Go's own encoder."""
+    """The hash was computed with Go's encoder."""
     patch: JsonObject = {"spec": {"template": {"n": 1, "a": "<x>&"}}}
 
     assert revision_name(THINGS, "uid-1", patch) == "things.example.com-70d198e90b5de288024307b90257782f76086c1d"
@@ -259,7 +262,7 @@ def test_name_is_never_too_long_for_one():
 
 
 def test_new_revision_is_controlled_by_the_parent_and_says_what_it_is_about():
-    made = new(world())
+    made = new(observed_gadgets())
 
     owner = controller_ref(made)
     assert owner is not None
@@ -271,7 +274,7 @@ def test_new_revision_is_controlled_by_the_parent_and_says_what_it_is_about():
 
 
 def test_revisions_of_a_cluster_scoped_parent_are_kept_in_the_default_namespace():
-    assert unstructured.namespace(new(world(info=CLUSTER_THINGS))) == "default"
+    assert unstructured.namespace(new(observed_gadgets(info=CLUSTER_THINGS))) == "default"
 
 
 @pytest.mark.parametrize(
@@ -291,11 +294,11 @@ def test_labels_are_the_templates_where_those_satisfy_the_selector(
     parent = rolling_parent(selector=selector)
     unstructured.child_object(unstructured.child_object(parent, "spec"), "template")["metadata"] = {"labels": template_labels}
 
-    assert unstructured.labels(new(world(parent=parent))) == expected | KINDS_LABELS
+    assert unstructured.labels(new(observed_gadgets(parent=parent))) == expected | KINDS_LABELS
 
 
 def test_generated_selector_has_its_label_on_revisions_too():
-    observed = world(controller=rolling_controller(generateSelector=True))
+    observed = observed_gadgets(controller=rolling_controller(generateSelector=True))
 
     assert unstructured.labels(new(observed)) == {"controller-uid": PARENT_UID} | KINDS_LABELS
 
@@ -315,18 +318,18 @@ requirements = st.one_of(
 
 @given(expressions=st.lists(requirements, min_size=1, max_size=5), witness=st.dictionaries(st.sampled_from("xyz"), st.sampled_from("pq")))
 def test_new_revision_is_never_released_again(expressions: list[JsonValue], witness: dict[str, str]):
-    """Whatever labels a child can have to satisfy the selector, the revision has such too."""
+    """The revision has labels that the selector matches, whatever these are."""
     selector: JsonObject = {"matchExpressions": expressions}
     if not parse_selector(selector, "").matches(witness):
         return
-    observed = world(parent=rolling_parent(selector=selector))
+    observed = observed_gadgets(parent=rolling_parent(selector=selector))
 
     owner = with_revisions_as_children(observed)
 
     assert isinstance(claim_of(new(observed), group=owner.groups[0], observed=owner), Keep)
 
 
-# -- whose revisions are ours --------------------------------------------------------------------------------------------------------
+# -- claiming revisions ------------------------------------------------------------------------------------------------
 
 
 def test_revisions_are_claimed_by_the_laws_of_children():
@@ -336,7 +339,7 @@ def test_revisions_are_claimed_by_the_laws_of_children():
     astray = revision("v3", metadata={"labels": {"app": "other", **KINDS_LABELS}})
     others: JsonObject = {**labels, "metacontroller.k8s.io/resource": "others"}
     of_another_kind = revision("v4", metadata={"labels": others}, is_orphan=True)
-    owner = with_revisions_as_children(replace(world(), revisions=(ours, orphan, astray, of_another_kind)))
+    owner = with_revisions_as_children(replace(observed_gadgets(), revisions=(ours, orphan, astray, of_another_kind)))
 
     claims = claims_of(owner)
 

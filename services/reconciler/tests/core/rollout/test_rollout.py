@@ -1,26 +1,26 @@
-"""The steps of a rollout: which child moves next, what it waits for, and what is written before any child is touched."""
+"""The steps of a rollout: which child moves next, what the rollout waits for, and what is written to revisions."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from builders import CLUSTER_THINGS, CONFIG_MAPS, DYNAMIC_APPLY, EMPTY_ANSWER, config_map
 from rolling import (
     NAMES,
     READY,
     answered_by,
     answered_with,
     claimed,
+    existing,
     gadget,
     gadgets_of,
+    observed_gadgets,
     revision,
     revisions_with,
     rolling_controller,
     rolling_parent,
     rules_of,
-    there,
-    world,
 )
-from worlds import CLUSTER_THINGS, CONFIG_MAPS, DYNAMIC_APPLY, EMPTY_ANSWER, config_map
 
 from metaloop.common.api.revision import claimed_by
 from metaloop.common.json import JsonObject, JsonValue
@@ -34,19 +34,19 @@ NOT_READY: JsonObject = {"conditions": [{"type": "Ready", "status": "False"}]}
 
 
 def step(observed: Observed, *revisions: JsonObject, answers: dict[str, Answer] | None = None) -> Rollout:
-    """The next step of a rollout with these stored revisions; the hook answers as it always does, or as `answers` has it by revision."""
+    """The next step of a rollout with these stored revisions. `answers` has unusual answers, by revision."""
     of = revisions_with(observed, revisions)
     return rollout_of(observed, observed.groups, answered_by(observed, of, answers=answers), rules_of(observed, of.unused))
 
 
 def texts(rollout: Rollout) -> dict[str, str]:
-    """What each child is to say; one that is held stands in brackets."""
+    """The desired text of each child. That of a held child is in brackets."""
     said = {child.name: unstructured.text(unstructured.child_object(child.obj, "spec"), "text") for child in rollout.desired}
     return {child.name: f"[{said[child.name]}]" if child.method == "OnDelete" else said[child.name] for child in rollout.desired}
 
 
 def follows(rollout: Rollout) -> dict[str, list[str]]:
-    """Who follows each revision that is written, in order; "deleted" for one that is deleted."""
+    """The children of each written revision, in order. A deleted revision has "deleted"."""
     return {
         unstructured.name(action.obj): ["deleted"]
         if isinstance(action, DeleteChild)
@@ -56,7 +56,7 @@ def follows(rollout: Rollout) -> dict[str, list[str]]:
 
 
 def told(rollout: Rollout) -> tuple[JsonValue, JsonValue, JsonValue]:
-    """Status, reason and message of the condition."""
+    """The status, reason and message of the condition."""
     assert rollout.condition["type"] == "Updated"
     return rollout.condition["status"], rollout.condition["reason"], rollout.condition["message"]
 
@@ -65,15 +65,15 @@ V1, V2, V3 = (f"things.example.com-v{number}" for number in (1, 2, 3))
 
 
 def to_v2(*children: JsonObject, controller: JsonObject | None = None, names: Iterable[str] = NAMES) -> Observed:
-    """A parent whose template has just become v2."""
-    return world(*children, parent=rolling_parent("v2", names=names), controller=controller)
+    """A parent whose template has just changed to v2."""
+    return observed_gadgets(*children, parent=rolling_parent("v2", names=names), controller=controller)
 
 
-# -- beginning and end ---------------------------------------------------------------------------------------------------------------
+# -- beginning and end -------------------------------------------------------------------------------------------------
 
 
 def test_all_children_of_a_new_parent_follow_its_first_revision_at_once():
-    rollout = step(world())
+    rollout = step(observed_gadgets())
 
     [created] = rollout.revisions
     assert claimed_by(created.obj) == claimed("a", "b", "c")
@@ -82,21 +82,21 @@ def test_all_children_of_a_new_parent_follow_its_first_revision_at_once():
 
 
 def test_at_rest_nothing_is_written():
-    rollout = step(world(there("a"), there("b"), there("c")), revision("v1", "a", "b", "c"))
+    rollout = step(observed_gadgets(existing("a"), existing("b"), existing("c")), revision("v1", "a", "b", "c"))
 
     assert not rollout.revisions
     assert told(rollout)[:2] == ("True", "OnLatestRevision")
 
 
 def test_first_child_of_the_latest_answer_moves_first():
-    rollout = step(to_v2(there("a"), there("b"), there("c"), names=("b", "a", "c")), revision("v1", "a", "b", "c"))
+    rollout = step(to_v2(existing("a"), existing("b"), existing("c"), names=("b", "a", "c")), revision("v1", "a", "b", "c"))
 
     assert texts(rollout) == {"b": "v2", "a": "v1", "c": "v1"}
     assert told(rollout) == ("False", "RolloutProgressing", "updating Gadget b")
 
 
 def test_a_move_is_written_to_both_revisions_before_it_is_made():
-    observed = to_v2(there("a", "v2"), there("b"), there("c"))
+    observed = to_v2(existing("a", "v2"), existing("b"), existing("c"))
 
     rollout = step(observed, revision("v1", "b", "c"), revision("v2", "a"))
 
@@ -105,7 +105,7 @@ def test_a_move_is_written_to_both_revisions_before_it_is_made():
 
 
 def test_revision_that_its_last_child_leaves_is_deleted():
-    observed = to_v2(there("a", "v2"), there("b", "v2"), there("c"))
+    observed = to_v2(existing("a", "v2"), existing("b", "v2"), existing("c"))
 
     rollout = step(observed, revision("v1", "c"), revision("v2", "a", "b"))
 
@@ -113,7 +113,7 @@ def test_revision_that_its_last_child_leaves_is_deleted():
 
 
 def test_rollout_is_over_when_every_child_follows_the_latest():
-    observed = to_v2(there("a", "v2"), there("b", "v2"), there("c", status=None))
+    observed = to_v2(existing("a", "v2"), existing("b", "v2"), existing("c", status=None))
 
     rollout = step(observed, revision("v2", "a", "b", "c"))
 
@@ -122,28 +122,28 @@ def test_rollout_is_over_when_every_child_follows_the_latest():
 
 
 def test_spent_revision_is_deleted_unless_it_is_already_going():
-    observed = world(there("a"), there("b"), there("c"))
+    observed = observed_gadgets(existing("a"), existing("b"), existing("c"))
 
     rollout = step(observed, revision("v0"), revision("vx", metadata={"deletionTimestamp": GOING}), revision("v1", "a", "b", "c"))
 
     assert follows(rollout) == {"things.example.com-v0": ["deleted"]}
 
 
-# -- waiting -------------------------------------------------------------------------------------------------------------------------
+# -- waiting -----------------------------------------------------------------------------------------------------------
 
 
 TROUBLES: dict[str, tuple[list[JsonObject], str]] = {
-    # what it shows: (the child that moved, what is told of it)
+    # what it shows: (the child that moved, what the condition says)
     "one that is not there": ([], "Gadget a is missing"),
-    "one that is being deleted": ([there("a", "v2", deletionTimestamp=GOING)], "Gadget a is being deleted"),
-    "one that was not updated yet": ([there("a", "v1")], "Gadget a is not yet as desired"),
+    "one that is being deleted": ([existing("a", "v2", deletionTimestamp=GOING)], "Gadget a is being deleted"),
+    "one that was not updated yet": ([existing("a", "v1")], "Gadget a is not yet as desired"),
     "one whose status is of an older generation": (
-        [there("a", "v2", generation=5, status={**READY, "observedGeneration": 4})],
+        [existing("a", "v2", generation=5, status={**READY, "observedGeneration": 4})],
         "Gadget a has a status of generation 4, not yet of 5",
     ),
-    "one without status": ([there("a", "v2", status=None)], "Gadget a has no condition Ready yet"),
-    "one whose conditions are no list": ([there("a", "v2", status={"conditions": {}})], "Gadget a has no condition Ready yet"),
-    "one whose condition is false": ([there("a", "v2", status=NOT_READY)], "Gadget a has condition Ready with status False, not True"),
+    "one without status": ([existing("a", "v2", status=None)], "Gadget a has no condition Ready yet"),
+    "one whose conditions are no list": ([existing("a", "v2", status={"conditions": {}})], "Gadget a has no condition Ready yet"),
+    "one whose condition is false": ([existing("a", "v2", status=NOT_READY)], "Gadget a has condition Ready with status False, not True"),
 }
 
 
@@ -151,7 +151,7 @@ TROUBLES: dict[str, tuple[list[JsonObject], str]] = {
 def test_nothing_moves_while_a_child_that_moved_is_in_trouble(problem: tuple[list[JsonObject], str]):
     moved, message = problem
 
-    rollout = step(to_v2(*moved, there("b"), there("c")), revision("v1", "b", "c"), revision("v2", "a"))
+    rollout = step(to_v2(*moved, existing("b"), existing("c")), revision("v1", "b", "c"), revision("v2", "a"))
 
     assert told(rollout) == ("False", "RolloutWaiting", message)
     assert texts(rollout) == {"a": "v2", "b": "v1", "c": "v1"}
@@ -160,20 +160,20 @@ def test_nothing_moves_while_a_child_that_moved_is_in_trouble(problem: tuple[lis
 
 WELL: dict[str, tuple[JsonObject, JsonObject | None]] = {
     # what it shows: (the child that moved, the controller)
-    "all checks pass": (there("a", "v2"), None),
-    "its status is of the present generation": (there("a", "v2", generation=5, status={**READY, "observedGeneration": 5}), None),
-    "its status says 0, which is nothing": (there("a", "v2", generation=5, status={**READY, "observedGeneration": 0}), None),
+    "all checks pass": (existing("a", "v2"), None),
+    "its status is of the present generation": (existing("a", "v2", generation=5, status={**READY, "observedGeneration": 5}), None),
+    "its status says 0, which is nothing": (existing("a", "v2", generation=5, status={**READY, "observedGeneration": 0}), None),
     "it is recreated, so its status can't be a former one's": (
-        there("a", "v2", generation=5, status={**READY, "observedGeneration": 4}),
+        existing("a", "v2", generation=5, status={**READY, "observedGeneration": 4}),
         rolling_controller(method="RollingRecreate"),
     ),
-    "there are no checks": (there("a", "v2", status=None), rolling_controller(checks=())),
+    "there are no checks": (existing("a", "v2", status=None), rolling_controller(checks=())),
     "the check asks only that the condition is there": (
-        there("a", "v2", status=NOT_READY),
+        existing("a", "v2", status=NOT_READY),
         rolling_controller(checks=({"type": "Ready"},)),
     ),
     "the condition has the reason": (
-        there("a", "v2", status={"conditions": [{"type": "Ready", "status": "True", "reason": "Fine"}]}),
+        existing("a", "v2", status={"conditions": [{"type": "Ready", "status": "True", "reason": "Fine"}]}),
         rolling_controller(checks=({"type": "Ready", "reason": "Fine"},)),
     ),
 }
@@ -183,7 +183,7 @@ WELL: dict[str, tuple[JsonObject, JsonObject | None]] = {
 def test_next_child_moves_when_those_that_moved_are_well(case: tuple[JsonObject, JsonObject | None]):
     moved, controller = case
 
-    rollout = step(to_v2(moved, there("b"), there("c"), controller=controller), revision("v1", "b", "c"), revision("v2", "a"))
+    rollout = step(to_v2(moved, existing("b"), existing("c"), controller=controller), revision("v1", "b", "c"), revision("v2", "a"))
 
     assert texts(rollout) == {"a": "v2", "b": "v2", "c": "v1"}
 
@@ -191,15 +191,17 @@ def test_next_child_moves_when_those_that_moved_are_well(case: tuple[JsonObject,
 def test_condition_with_another_reason_is_waited_for():
     controller = rolling_controller(checks=({"type": "Ready", "reason": "Fine"},))
 
-    rollout = step(to_v2(there("a", "v2"), there("b"), there("c"), controller=controller), revision("v1", "b", "c"), revision("v2", "a"))
+    rollout = step(
+        to_v2(existing("a", "v2"), existing("b"), existing("c"), controller=controller), revision("v1", "b", "c"), revision("v2", "a")
+    )
 
     assert told(rollout)[2] == "Gadget a has condition Ready with reason unknown, not Fine"
 
 
 def test_recreated_child_is_deleted_when_it_moves_and_created_when_it_is_gone():
     controller = rolling_controller(method="RollingRecreate")
-    before = to_v2(there("a"), there("b"), there("c"), controller=controller)
-    after = to_v2(there("b"), there("c"), controller=controller)
+    before = to_v2(existing("a"), existing("b"), existing("c"), controller=controller)
+    after = to_v2(existing("b"), existing("c"), controller=controller)
 
     moving = step(before, revision("v1", "a", "b", "c"))
     waiting = step(after, revision("v1", "b", "c"), revision("v2", "a"))
@@ -211,11 +213,11 @@ def test_recreated_child_is_deleted_when_it_moves_and_created_when_it_is_gone():
     assert told(waiting) == ("False", "RolloutWaiting", "Gadget a is missing")
 
 
-# -- changes in the middle -----------------------------------------------------------------------------------------------------------
+# -- changes during a rollout ------------------------------------------------------------------------------------------
 
 
 def test_second_change_moves_the_unready_child_first():
-    observed = world(there("a", "v2"), there("b", "v2", status=NOT_READY), there("c"), parent=rolling_parent("v3"))
+    observed = observed_gadgets(existing("a", "v2"), existing("b", "v2", status=NOT_READY), existing("c"), parent=rolling_parent("v3"))
 
     rollout = step(observed, revision("v1", "c"), revision("v2", "a", "b"))
 
@@ -224,7 +226,7 @@ def test_second_change_moves_the_unready_child_first():
 
 
 def test_rolling_back_in_the_middle_moves_the_child_that_is_in_trouble_first():
-    observed = world(there("a", "v2"), there("b", "v2", status=NOT_READY), there("c"), parent=rolling_parent("v1"))
+    observed = observed_gadgets(existing("a", "v2"), existing("b", "v2", status=NOT_READY), existing("c"), parent=rolling_parent("v1"))
 
     rollout = step(observed, revision("v1", "c"), revision("v2", "a", "b"))
 
@@ -233,7 +235,7 @@ def test_rolling_back_in_the_middle_moves_the_child_that_is_in_trouble_first():
 
 
 def test_child_that_was_claimed_but_never_updated_needs_no_move_back():
-    observed = world(there("a"), there("b"), there("c"), parent=rolling_parent("v1"))
+    observed = observed_gadgets(existing("a"), existing("b"), existing("c"), parent=rolling_parent("v1"))
 
     rollout = step(observed, revision("v1", "b", "c"), revision("v2", "a"))
 
@@ -242,14 +244,14 @@ def test_child_that_was_claimed_but_never_updated_needs_no_move_back():
 
 
 def test_child_that_is_as_the_latest_desires_it_follows_the_latest_without_a_turn():
-    rollout = step(to_v2(there("a", "v1"), there("b"), there("c", "v2")), revision("v1", "a", "b", "c"))
+    rollout = step(to_v2(existing("a", "v1"), existing("b"), existing("c", "v2")), revision("v1", "a", "b", "c"))
 
     assert follows(rollout)[V1] == ["b"]
     assert texts(rollout) == {"a": "v2", "b": "v1", "c": "v2"}
 
 
 def test_child_that_is_added_in_the_middle_is_created_as_the_latest_desires_it():
-    observed = to_v2(there("a", "v2", status=NOT_READY), there("b"), names=("a", "b", "new"))
+    observed = to_v2(existing("a", "v2", status=NOT_READY), existing("b"), names=("a", "b", "new"))
 
     rollout = step(observed, revision("v1", "b"), revision("v2", "a"))
 
@@ -258,7 +260,7 @@ def test_child_that_is_added_in_the_middle_is_created_as_the_latest_desires_it()
 
 
 def test_child_that_is_removed_in_the_middle_follows_nobody():
-    rollout = step(to_v2(there("a", "v2"), there("b"), names=("a",)), revision("v1", "b"), revision("v2", "a"))
+    rollout = step(to_v2(existing("a", "v2"), existing("b"), names=("a",)), revision("v1", "b"), revision("v2", "a"))
 
     assert texts(rollout) == {"a": "v2"}
     assert follows(rollout) == {V1: ["deleted"]}
@@ -266,7 +268,7 @@ def test_child_that_is_removed_in_the_middle_follows_nobody():
 
 
 def test_former_child_that_goes_missing_while_it_waits_comes_back_as_it_was():
-    observed = to_v2(there("a", "v2", status=NOT_READY), there("b"))
+    observed = to_v2(existing("a", "v2", status=NOT_READY), existing("b"))
 
     rollout = step(observed, revision("v1", "b", "c"), revision("v2", "a"))
 
@@ -275,7 +277,7 @@ def test_former_child_that_goes_missing_while_it_waits_comes_back_as_it_was():
 
 
 def test_child_whose_revision_was_deleted_is_held_until_its_turn():
-    observed = to_v2(there("a", "v2", status=NOT_READY), there("b"), there("c"))
+    observed = to_v2(existing("a", "v2", status=NOT_READY), existing("b"), existing("c"))
 
     rollout = step(observed, revision("v2", "a"))
 
@@ -285,23 +287,23 @@ def test_child_whose_revision_was_deleted_is_held_until_its_turn():
 
 
 def test_held_children_move_one_at_a_time_too():
-    rollout = step(to_v2(there("a", "v2"), there("b"), there("c")), revision("v2", "a"))
+    rollout = step(to_v2(existing("a", "v2"), existing("b"), existing("c")), revision("v2", "a"))
 
     assert texts(rollout) == {"a": "v2", "b": "v2", "c": "[v2]"}
     assert follows(rollout) == {V2: ["a", "b"]}
 
 
 def test_held_child_in_trouble_moves_first():
-    """Its status is not of its present generation: whoever changed it was not done."""
-    in_motion = there("b", "v1", generation=5, status={**READY, "observedGeneration": 4})
+    """Its status is not of the present generation: its own controller has not handled the last change."""
+    in_motion = existing("b", "v1", generation=5, status={**READY, "observedGeneration": 4})
 
-    rollout = step(to_v2(there("a"), in_motion, there("c")))
+    rollout = step(to_v2(existing("a"), in_motion, existing("c")))
 
     assert texts(rollout) == {"a": "[v2]", "b": "v2", "c": "[v2]"}
 
 
 def test_child_that_its_own_revision_no_longer_desires_is_held():
-    observed = to_v2(there("a", "v2", status=NOT_READY), there("b"), there("c"))
+    observed = to_v2(existing("a", "v2", status=NOT_READY), existing("b"), existing("c"))
     nothing = replace(gadgets_of(observed.parent), children=())
 
     rollout = step(observed, revision("v1", "b", "c"), revision("v2", "a"), answers={V1: nothing})
@@ -310,8 +312,8 @@ def test_child_that_its_own_revision_no_longer_desires_is_held():
 
 
 def test_fields_beside_the_revision_change_at_once_for_all():
-    """The hook derives the child's text from spec.suffix, which no revision is about."""
-    observed = world(there("a"), there("b"), there("c"), parent=rolling_parent("v1", suffix="!"))
+    """The hook derives the child's text from spec.suffix, which is not in the revisions."""
+    observed = observed_gadgets(existing("a"), existing("b"), existing("c"), parent=rolling_parent("v1", suffix="!"))
     answer = replace(gadgets_of(observed.parent), children=tuple(gadget(name, "v1!") for name in "abc"))
 
     rollout = step(observed, revision("v1", "a", "b", "c"), answers={V1: answer})
@@ -323,7 +325,7 @@ def test_fields_beside_the_revision_change_at_once_for_all():
 def test_whole_spec_rolls_where_no_fields_are_named():
     controller = rolling_controller(field_paths=())
     before, after = rolling_parent("v1"), rolling_parent("v2", other="field")
-    observed = world(there("a"), there("b"), there("c"), parent=after, controller=controller)
+    observed = observed_gadgets(existing("a"), existing("b"), existing("c"), parent=after, controller=controller)
 
     rollout = step(observed, revision("v1", "a", "b", "c", patch={"spec": before["spec"]}))
 
@@ -332,7 +334,7 @@ def test_whole_spec_rolls_where_no_fields_are_named():
 
 
 def test_kinds_that_do_not_roll_are_as_the_latest_desires_them():
-    observed = to_v2(there("a", "v2", status=NOT_READY), there("b"))
+    observed = to_v2(existing("a", "v2", status=NOT_READY), existing("b"))
     observed = replace(observed, groups=(*observed.groups, ChildGroup(info=CONFIG_MAPS, method="InPlace", objects=())))
     answers = {
         V1: replace(gadgets_of(rolling_parent("v1")), children=(gadget("b", "v1"), config_map("x", data={"from": "v1"}))),
@@ -349,7 +351,7 @@ def test_kinds_that_do_not_roll_are_as_the_latest_desires_them():
 
 
 def test_children_of_a_cluster_scoped_parent_are_named_with_their_namespace():
-    observed = world(info=CLUSTER_THINGS)
+    observed = observed_gadgets(info=CLUSTER_THINGS)
     answer = replace(gadgets_of(observed.parent), children=(gadget("a", namespace="one"), gadget("a", namespace="two")))
     of = revisions_with(observed, ())
 
@@ -360,7 +362,7 @@ def test_children_of_a_cluster_scoped_parent_are_named_with_their_namespace():
 
 
 def test_update_of_a_revision_writes_with_the_version_that_was_observed():
-    rollout = step(to_v2(there("a"), there("b"), there("c")), revision("v1", "a", "b", "c", metadata={"resourceVersion": "77"}))
+    rollout = step(to_v2(existing("a"), existing("b"), existing("c")), revision("v1", "a", "b", "c", metadata={"resourceVersion": "77"}))
 
     update = next(write for write in rollout.revisions if unstructured.name(write.obj) == V1)
     assert unstructured.resource_version(update.obj) == "77"
@@ -369,20 +371,20 @@ def test_update_of_a_revision_writes_with_the_version_that_was_observed():
 
 def test_of_many_children_one_moves():
     names = [f"g{number:03}" for number in range(500)]
-    observed = to_v2(*[there(name) for name in names], names=names)
+    observed = to_v2(*[existing(name) for name in names], names=names)
 
     rollout = rollout_of(observed, observed.groups, answered_with(observed, revision("v1", *names)), rules_of(observed))
 
     assert list(texts(rollout).values()).count("v2") == 1
 
 
-# -- one answer out of many ----------------------------------------------------------------------------------------------------------
+# -- combined answers --------------------------------------------------------------------------------------------------
 
 CONDITION: JsonObject = {"type": "Updated", "status": "True", "reason": "OnLatestRevision", "message": ""}
 
 
 def an_answer(*, status: JsonObject | None = None, resync: float | None = None, finalized: bool = False, unknown: str = "") -> Answer:
-    """An answer of one revision."""
+    """The answer for one revision."""
     unknown_keys = (unknown,) if unknown else ()
     return replace(EMPTY_ANSWER, status=status, resync_after_seconds=resync, finalized=finalized, unknown_keys=unknown_keys)
 

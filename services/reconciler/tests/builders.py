@@ -1,4 +1,4 @@
-"""Small worlds for tests: a controller, a parent and its children, whole but for what the test is about."""
+"""Builders of a controller, a parent and its children. They are complete but for what a test is about."""
 
 from metaloop.common.api.composite import child_selector, parse_composite
 from metaloop.common.api.controller import Controller
@@ -55,7 +55,7 @@ def a_controller(
 
 
 def a_decorator(*, children: tuple[ResourceInfo, ...] = (CONFIG_MAPS,), rule: JsonObject | None = None) -> JsonObject:
-    """A DecoratorController of THINGS with a sync hook; `rule` adds to its only target."""
+    """A DecoratorController of THINGS with a sync hook. `rule` is added to its only resource rule."""
     attachments: list[JsonValue] = [
         {"apiVersion": info.api_version, "resource": info.resource, "updateStrategy": {"method": "InPlace"}} for info in children
     ]
@@ -74,7 +74,7 @@ def a_decorator(*, children: tuple[ResourceInfo, ...] = (CONFIG_MAPS,), rule: Js
 def a_parent(
     info: ResourceInfo = THINGS, *, name: str = "parent", uid: str = PARENT_UID, deleting: bool = False, **parts: JsonValue
 ) -> JsonObject:
-    """A parent that selects LABELS, of generation 3."""
+    """A parent of generation 3 that selects LABELS."""
     metadata: JsonObject = {"name": name, "uid": uid, "resourceVersion": "30", "generation": 3}
     if info.namespaced:
         metadata["namespace"] = "default"
@@ -85,7 +85,7 @@ def a_parent(
 
 
 def config_map(name: str = "a", *, data: JsonObject | None = None, labels: JsonObject | None = None, namespace: str = "") -> JsonObject:
-    """A ConfigMap as a hook answers it: without namespace, labelled as the parent selects."""
+    """A ConfigMap as a hook answers it: without a namespace, and with labels that the parent selects."""
     metadata: JsonObject = {"name": name, "labels": {**(LABELS if labels is None else labels)}}
     if namespace:
         metadata["namespace"] = namespace
@@ -95,7 +95,7 @@ def config_map(name: str = "a", *, data: JsonObject | None = None, labels: JsonO
 def stored(
     obj: JsonObject, *, owner: JsonObject | None = None, namespace: str = "default", metadata: JsonObject | None = None
 ) -> JsonObject:
-    """`obj` as the API server holds it: with namespace, UID and version, controlled by `owner` if one is given."""
+    """`obj` as the API server stores it: with namespace, UID and version, and controlled by `owner` if one is given."""
     own = obj["metadata"]
     assert isinstance(own, dict)
     kept: JsonObject = {"uid": f"uid-of-{own['name']}", "resourceVersion": "20", **own, **(metadata or {})}
@@ -107,14 +107,14 @@ def stored(
 
 
 def group(info: ResourceInfo = CONFIG_MAPS, *objects: JsonObject, method: UpdateMethod = "InPlace") -> ChildGroup:
-    """The children, or candidates, of one resource."""
+    """The children, or the candidates, of one resource."""
     return ChildGroup(info=info, method=method, objects=objects)
 
 
 def observed(
     *groups: ChildGroup, parent: JsonObject | None = None, info: ResourceInfo = THINGS, generate_selector: bool = False
 ) -> Observed:
-    """A parent of `info` with candidates for children; without any group, with no ConfigMaps."""
+    """A parent of `info` with candidates for children. Without any group, it has one without ConfigMaps."""
     raw = a_controller(parent=info, children=tuple(each.info for each in groups), generate_selector=generate_selector)
     the_parent = parent if parent is not None else a_parent(info)
     controller = parse_composite(raw)

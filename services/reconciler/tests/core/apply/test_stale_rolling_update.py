@@ -1,4 +1,4 @@
-"""What a wish for another update strategy rules out."""
+"""A defaulted `rollingUpdate` that contradicts the desired strategy is removed."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DEFAULT: JsonObject = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "2
 
 
 def deployment(strategy: JsonObject, *, api_version: str = "apps/v1") -> JsonObject:
-    """A Deployment, or a kind of that name."""
+    """A Deployment, or another kind of that name."""
     return {"apiVersion": api_version, "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 1, "strategy": strategy}}
 
 
@@ -24,7 +24,7 @@ def test_another_type_takes_away_what_was_there_by_default():
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "configuration",
     [
         deployment({}),
         deployment({"type": "RollingUpdate"}),
@@ -32,7 +32,7 @@ def test_another_type_takes_away_what_was_there_by_default():
         deployment({"type": "Recreate"}, api_version="example.com/v1"),
     ],
 )
-def test_nothing_else_is_taken_away(wish: JsonObject):
+def test_nothing_else_is_taken_away(configuration: JsonObject):
     observed = deployment(DEFAULT)
 
-    assert without_stale_rolling_update(observed, wish) is observed
+    assert without_stale_rolling_update(observed, configuration) is observed

@@ -1,4 +1,4 @@
-"""A small OpenAPI document, in the form in which API servers serve them, and schemas that are kept up to date."""
+"""A small OpenAPI document as API servers serve it, and providers of schemas."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -12,19 +12,19 @@ from metaloop.reconciler.schemas import Schemas, Source
 
 GADGETS = ResourceInfo(api_version="apps/v1", resource="gadgets", kind="Gadget", namespaced=True)
 WIDGETS = ResourceInfo(api_version="ex.io/v1", resource="widgets", kind="Widget", namespaced=True)
-"""A kind that is made of a CustomResourceDefinition."""
+"""A kind that comes from a CustomResourceDefinition."""
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TEXT: JsonObject = {"type": "string"}
 
 
 def ref(name: str) -> JsonObject:
-    """A property that is a component."""
+    """A property that refers to a component."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def document() -> JsonObject:
-    """What knows Gadgets and Widgets."""
+    """The document with Gadgets and Widgets."""
     port: JsonObject = {
         "type": "object",
         "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "name": _TEXT},
@@ -96,7 +96,7 @@ def document() -> JsonObject:
 
 
 def known(info: ResourceInfo) -> Schema:
-    """What the document says of a kind."""
+    """The schema of a kind in the document."""
     schema = schema_of(document(), info)
     assert schema is not None
     return schema
@@ -119,7 +119,7 @@ class GuessedSchemas:
 
 @asynccontextmanager
 async def running(source: Source, clock: Callable[[], float]) -> AsyncIterator[Schemas]:
-    """Schemas that are kept up to date."""
+    """Schemas that are kept up to date while the block lasts."""
     schemas = Schemas(source, clock=clock)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(schemas.run())
