@@ -94,9 +94,7 @@ def spaced(name: str) -> str:
 @pytest.mark.parametrize("word", ABANDONED)
 def test_abandoned_word_occurs_nowhere(word: str) -> None:
     pattern = re.compile(ABANDONED[word])
-    paths = [
-        path for path in tracked_files("*.py", "*.md", "*.yaml") if word not in ALLOWED.get(path, set()) and not is_being_renamed(path)
-    ]
+    paths = [path for path in tracked_files("*.py", "*.md", "*.yaml") if word not in ALLOWED.get(path, set())]
 
     found = [
         f"{path}:{number}: {line.strip()}"
@@ -136,8 +134,3 @@ def test_public_names_are_made_of_terms_of_the_glossary() -> None:
     ]
 
     assert unknown == []
-
-
-def is_being_renamed(path: str) -> bool:
-    """Whether names are still being changed there."""
-    return path.startswith(("services/reconciler/", "docs/architecture.md"))

@@ -20,6 +20,7 @@ Rules
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -201,25 +202,24 @@ def _identity(child: DesiredChild) -> Identity:
 
 
 def _writes(observed: Observed, live: Sequence[Revision], rolling: Iterable[_Child], rules: RolloutRules) -> Iterator[RevisionAction]:
-    followers: dict[str, set[ClaimedChild]] = {revision.name: set() for revision in live}
+    claims: dict[str, set[ClaimedChild]] = {revision.name: set() for revision in live}
     for child in rolling:
         if child.follows is not None:
-            followers[child.follows.name].add(child.key)
+            claims[child.follows.name].add(child.key)
     latest, *older = live
-    for revision in (latest, *(each for each in older if followers[each.name])):
-        write = _write(observed, revision, followers[revision.name], history=rules.history)
+    for revision in (latest, *(each for each in older if claims[each.name])):
+        write = _write(observed, revision, claims[revision.name], history=rules.history)
         if write is not None:
             yield write
-    abandoned = [each.stored for each in older if not followers[each.name] and each.stored is not None]
+    abandoned = [each.stored for each in older if not claims[each.name] and each.stored is not None]
     for stored in (*abandoned, *rules.unused):
         if not unstructured.is_deleting(stored):
             yield DeleteChild(info=REVISIONS, obj=stored, reason="no child follows this revision any more")
 
 
 def _write(
-    observed: Observed, revision: Revision, followers: Iterable[ClaimedChild], *, history: RevisionHistory
+    observed: Observed, revision: Revision, claims: AbstractSet[ClaimedChild], *, history: RevisionHistory
 ) -> CreateChild | UpdateChild | None:
-    claims = frozenset(followers)
     if revision.stored is None:
         return CreateChild(
             info=REVISIONS, obj=new_revision(observed, revision, claims, history=history), reason="the parent has a new revision"
