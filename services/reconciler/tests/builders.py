@@ -135,6 +135,7 @@ def observed_with(
         related=None,
         managed_fields={},
         part="",
+        inputs=(),
     )
 
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def drive(steps: Steps[T], carry_out: Callable[[Step], Awaitable[object]]) -> T:
-    """The result of `steps`. The result of each step, or its MetaloopError, goes back to where it was yielded."""
+    """The result of `steps`. Each step is carried out, and its result or its MetaloopError is sent back."""
     with closing(steps):
         try:
             step = next(steps)

@@ -39,7 +39,7 @@ class Api(Protocol):
         ...
 
     async def delete(self, info: ResourceInfo, namespace: str, name: str, *, uid: str, resource_version: str = "") -> object:
-        """Deletes the object in the background, provided that it has this UID, and this resourceVersion if one is given."""
+        """Deletes the object in the background, provided that it has this UID (and this resourceVersion, if given)."""
         ...
 
 

@@ -77,7 +77,7 @@ class Syncer:
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
-        """Syncs the granted parent, and reports how that ended. Raises only LeaseLost: it is not ours to report."""
+        """Syncs the granted parent, and reports how that ended. Raises only LeaseLost: the job is then not ours."""
         began, failure = self.clock(), None
         run = SyncRun(granted=granted, key=key_of(granted.observation))
         try:

@@ -58,7 +58,7 @@ class Observed:
     """Our entries in the `managedFields` of children that we applied server-side, by their UIDs."""
     part: str
     """Which part of the parent's work this is, if its kind divides it. Empty for the parent as a whole."""
-    inputs: tuple[ObservedGroup, ...] = ()
+    inputs: tuple[ObservedGroup, ...]
     """Objects that a kind's sync reads and does not write, by resource. Empty for kinds without inputs."""
 
     @property
@@ -88,7 +88,7 @@ class Observed:
 
     @property
     def is_finalizing(self) -> bool:
-        """Whether the parent is to be finalized: it is being deleted, or no longer selected."""
+        """Whether the finalize hook is due: there is one, and the parent is being deleted or no longer selected."""
         return self.controller.hooks.finalize is not None and (self.is_deleting or not self.is_selected)
 
     def with_parent(self, parent: JsonObject) -> "Observed":

@@ -40,5 +40,5 @@ def outcome_of(failure: MetaloopError | None) -> Outcome:
 
 
 def _where(failure: MetaloopError) -> str:
-    # Each of several failed writes says itself what it was about.
+    # The message of several failed writes says what each was about.
     return "" if isinstance(failure, WritesFailed) else _WHERE.get(failure.fault, "")

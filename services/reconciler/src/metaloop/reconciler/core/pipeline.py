@@ -132,7 +132,7 @@ def _write_paused_condition(observed: Observed, now: datetime, variant: Variant)
     if written is None:
         return False
     if not has_paused_condition(written):
-        # The kind's schema has no conditions, or not such ones. Trying it with each parent again would be in vain.
+        # The kind's schema has no conditions, or no such ones. It would drop those of other parents, too.
         yield Learn(ConditionsUnsupported(observed.info.id))
     return has_paused_condition(written)
 
