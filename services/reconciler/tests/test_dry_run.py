@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from builders import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, stored
 from fake_hooks import FakeHooks, FakeSubscriptions
+from known_schemas import GuessedSchemas
 from rolling import NAMES
 from rolling_sync import RollingSync
-from schemas_of_tests import GuessedSchemas
 from syncing import Sync
-from worlds import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, stored
 
 from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.faults import Fault
