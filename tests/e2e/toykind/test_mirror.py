@@ -10,6 +10,7 @@ from mirror_spec import MIRROR_KIND, PARENT_LABEL
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.broker import Broker
 from metaloop.devkit.stack import Stack, StackOptions
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
@@ -20,25 +21,38 @@ from metaloop.devkit.testbed.story import THINGS
 _HERE = Path(__file__).parent
 _PROGRAMS = {"watcher": [str(_HERE / "run_watcher.py")], "reconciler": [str(_HERE / "run_reconciler.py")]}
 NAMESPACE = "mirrors"
+SERVED: JsonObject = {"toys.metaloop.dev/served": "here"}
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(platform: Platform) -> AsyncIterator[Cluster]:
-    """A cluster with two parents of a MirrorController, and services that know the kind."""
+    """A cluster with two parents of a MirrorController, and services that know the kind.
+
+    They have a broker of their own and serve nothing else: other services in this cluster don't know the kind.
+    """
     cluster = platform.cluster
     await install_parent(cluster, THINGS)
     await install(cluster, crd(MIRROR_KIND.resource))
     await cluster.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     parent: JsonObject = {"apiVersion": THINGS.api_version, "resource": THINGS.resource}
     await cluster.create(
-        MIRROR_KIND.resource, {**kind_of(MIRROR_KIND.resource), "metadata": {"name": "mirrors"}, "spec": {"parentResource": parent}}
+        MIRROR_KIND.resource,
+        {**kind_of(MIRROR_KIND.resource), "metadata": {"name": "mirrors", "labels": SERVED}, "spec": {"parentResource": parent}},
     )
     for name in ("one", "two"):
         await cluster.create(THINGS, thing(name), namespace=NAMESPACE)
-    options = StackOptions(kubeconfig=platform.plane.kubeconfig_path, nats_url=platform.broker.url, programs=_PROGRAMS)
-    async with Stack.start(options, platform.workdir):
-        yield cluster
-        await cluster.delete(MIRROR_KIND.resource, "", "mirrors")
+    workdir = platform.workdir / "toykind"
+    workdir.mkdir()
+    async with Broker.start(workdir) as broker:
+        options = StackOptions(
+            kubeconfig=platform.plane.kubeconfig_path,
+            nats_url=broker.url,
+            programs=_PROGRAMS,
+            settings={"TARGET_LABEL_SELECTOR": ",".join(f"{key}={value}" for key, value in SERVED.items())},
+        )
+        async with Stack.start(options, workdir):
+            yield cluster
+            await cluster.delete(MIRROR_KIND.resource, "", "mirrors")
 
 
 def kind_of(resource: ResourceInfo) -> JsonObject:
