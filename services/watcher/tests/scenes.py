@@ -68,9 +68,18 @@ class Scene:
 
     async def install_served(self) -> None:
         """Controller and parent kind are there, and it runs."""
-        await install_parent(self.cluster, self.parents)
+        await self.serve_parents()
         await self.install()
         await self.runs()
+
+    async def serve_parents(self, resource: ResourceInfo | None = None) -> None:
+        """Install the CRD of the parents, or of another resource, and wait until the watcher knows that it is served.
+
+        Discovery lags behind the CRD's Established condition: a controller that comes in between is told to wait.
+        """
+        parents = resource or self.parents
+        await install_parent(self.cluster, parents)
+        await eventually(lambda: parents.id in self.watcher.served.resources)
 
     async def edit(self, change: JsonObject) -> None:
         await self.cluster.patch(COMPOSITES, "", self.name, change)

@@ -43,7 +43,7 @@ async def test_a_change_in_the_cluster_becomes_a_mark_with_its_reason(scene: Sce
 
 
 async def test_parents_that_are_there_already_are_marked_when_the_controller_starts(scene: Scene):
-    await install_parent(scene.cluster, scene.parents)
+    await scene.serve_parents()
     await scene.create_parent("p")
 
     await scene.install()
@@ -157,7 +157,7 @@ async def test_a_version_that_is_added_to_a_crd_starts_who_waits_for_it(scene: S
 
 async def test_a_parent_resource_without_status_is_reported_until_it_has_one(scene: Scene):
     without = parent_resource(scene.parents.resource, has_status=False)
-    await install_parent(scene.cluster, without)
+    await scene.serve_parents(without)
     await scene.install()
     await scene.told("does not have subresource 'Status' enabled")
     assert scene.heard.of(scene.name) == ["SyncError"]
@@ -301,7 +301,7 @@ async def test_a_label_takes_a_controller_out_of_our_share_and_back(kube: KubeCl
     heard = Heard()
     async with watcher_of(kube, heard, target_label_selector="team=blue") as watcher:
         scene = Scene(watcher, heard, cluster, namespace)
-        await install_parent(cluster, scene.parents)
+        await scene.serve_parents()
         await scene.install()
         await scene.edit({"metadata": {"labels": {"team": "blue"}}})
         await scene.runs()
