@@ -1,4 +1,4 @@
-"""An API server that only reads: discovery, lists page by page, and single objects, over real HTTP. Whatever else is asked of it, it refuses."""
+"""An API server for objects in memory, over real HTTP: discovery, lists page by page, single objects, and merge patches of them. It refuses the rest."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -7,11 +7,12 @@ from pathlib import Path
 from aiohttp import web
 
 from metaloop.common.api.kinds import KINDS
-from metaloop.common.json import JsonObject, dumps
+from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.apiproxy import write_kubeconfig
+from metaloop.devkit.testbed.kinds import patched
 
 THINGS = ResourceInfo(api_version="example.com/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
@@ -111,8 +112,23 @@ class MemoryCluster:
 
     async def _answered(self, request: web.Request) -> web.Response:
         self.asked.append(f"{request.method} {request.path_qs}")
-        answer = self._answer_to(request) if request.method == "GET" else _status(405, "this cluster is only read")
+        answer = self._answer_to(request)
+        if request.method == "PATCH":
+            answer = self._patched(answer, loads(await request.read()))
+        elif request.method != "GET":
+            answer = _status(405, "this cluster creates and deletes nothing")
         return web.Response(status=int(str(answer.get("code", 200))), body=dumps(answer), content_type="application/json")
+
+    def _patched(self, found: JsonObject, patch: JsonObject) -> JsonObject:
+        """The object after a merge patch, if it is the one that the patch is for."""
+        expected = unstructured.metadata(patch)
+        for precondition in ("uid", "resourceVersion"):
+            if precondition in expected and expected[precondition] != unstructured.metadata(found).get(precondition):
+                return _status(409, f"another {precondition}")
+        self._version += 1
+        found.update(patched(found, patch))
+        unstructured.metadata(found)["resourceVersion"] = str(self._version)
+        return found
 
     def _answer_to(self, request: web.Request) -> JsonObject:
         if request.path in {"/api", "/apis"}:
@@ -149,7 +165,13 @@ def _one(objects: Iterable[JsonObject], namespace: str, name: str) -> JsonObject
 
 
 def _status(code: int, message: str) -> JsonObject:
-    return {"kind": "Status", "apiVersion": "v1", "code": code, "reason": "NotFound" if code == 404 else "", "message": message}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "code": code,
+        "reason": {404: "NotFound", 409: "Conflict"}.get(code, ""),
+        "message": message,
+    }
 
 
 def _discovery(served: list[ResourceInfo]) -> JsonObject:

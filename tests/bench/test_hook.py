@@ -1,0 +1,79 @@
+"""The webhook of the bench, as the process that it is: what it answers, and what it remembers of its calls."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from bench.hook_process import HookProcess
+from metaloop.common.json import JsonObject, dumps, loads
+
+
+@pytest_asyncio.fixture
+async def hook(tmp_path: Path) -> AsyncIterator[HookProcess]:
+    async with HookProcess.start(tmp_path) as hook:
+        yield hook
+
+
+def request(name: str = "p", *, children: int = 3, observed: int = 0, finalizing: bool = False) -> JsonObject:
+    """What a reconciler sends."""
+    parent: JsonObject = {"metadata": {"name": name, "generation": 2}, "spec": {"children": children, "text": "hello"}}
+    there: JsonObject = {f"{name}-{index}": {} for index in range(observed)}
+    return {"parent": parent, "children": {"ConfigMap.v1": there}, "finalizing": finalizing}
+
+
+async def call(hook: HookProcess, sent: JsonObject) -> JsonObject:
+    """What it answers."""
+    async with hook.session.post(hook.sync_url, data=dumps(sent)) as response:
+        return loads(await response.read())
+
+
+async def test_as_many_children_are_wanted_as_the_parent_says(hook: HookProcess) -> None:
+    answered = await call(hook, request(children=2, observed=1))
+
+    assert answered == {
+        "status": {"children": 1},
+        "children": [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"p-{index}", "labels": {"parent": "p"}},
+                "data": {"text": "hello"},
+            }
+            for index in range(2)
+        ],
+    }
+
+
+@pytest.mark.parametrize(("observed", "finalized"), [(2, False), (0, True)])
+async def test_parent_is_finalized_once_its_children_are_gone(hook: HookProcess, observed: int, *, finalized: bool) -> None:
+    answered = await call(hook, request(observed=observed, finalizing=True))
+
+    assert (answered["children"], answered["finalized"]) == ([], finalized)
+
+
+async def test_calls_are_remembered_in_their_order_until_they_are_forgotten(hook: HookProcess) -> None:
+    before = time.monotonic()
+    await call(hook, request("a"))
+    await call(hook, request("b", observed=2))
+
+    calls = await hook.calls()
+    await hook.forget_calls()
+
+    assert [(each.parent, each.generation, each.observed) for each in calls] == [("a", 2, 0), ("b", 2, 2)]
+    assert before <= calls[0].at <= calls[1].at <= time.monotonic()
+    assert await hook.calls() == []
+
+
+async def test_answers_take_as_long_as_they_are_told_to_and_do_not_wait_for_one_another(hook: HookProcess) -> None:
+    await hook.delay(0.3)
+    began = time.monotonic()
+
+    await asyncio.gather(*[call(hook, request(f"p{index}")) for index in range(8)])
+
+    took = time.monotonic() - began
+    assert took >= 0.3
+    assert took < 8 * 0.3
