@@ -40,7 +40,8 @@ class Client:
 
 @asynccontextmanager
 async def echo_server() -> AsyncIterator[str]:
-    """The URL of a server that sends every line back."""
+    """The URL of a server that sends every line back. At the end its connections are closed."""
+    connections: set[asyncio.Task[None]] = set()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -51,11 +52,16 @@ async def echo_server() -> AsyncIterator[str]:
         with suppress(ConnectionError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.ensure_future(echo(reader, writer)))
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        if connections:
+            await asyncio.wait(connections)
 
 
 @pytest_asyncio.fixture
