@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from fake_api import FakeApi, refused
 from fake_hooks import FakeLease
-from rolling import revision, rolling_parent, world
+from rolling import observed_gadgets, revision, rolling_parent
 
 from metaloop.common.api.revision import REVISIONS
 from metaloop.common.errors import Conflict, LeaseLost
@@ -20,7 +20,7 @@ from metaloop.reconciler.core.model import CreateChild, DeleteChild, RevisionAct
 from metaloop.reconciler.errors import WritesFailed
 from metaloop.reconciler.revision_writer import RevisionWriter
 
-OBSERVED = world()
+OBSERVED = observed_gadgets()
 
 
 def creation(text: str = "v1") -> CreateChild:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from builders import CONFIG_MAPS, a_parent, config_map, stored
 from fake_api import FakeApi
 from fake_hooks import FakeRecorder
-from worlds import CONFIG_MAPS, a_parent, config_map, stored
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError

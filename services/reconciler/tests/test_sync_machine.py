@@ -3,13 +3,13 @@
 import asyncio
 from contextlib import suppress
 
+from builders import CONFIG_MAPS, THINGS, a_controller, a_parent, config_map, stored
 from fake_api import refused
 from fake_hooks import FakeLease
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from syncing import Sync
-from worlds import CONFIG_MAPS, THINGS, a_controller, a_parent, config_map, stored
 
 from metaloop.common.errors import LeaseLost
 from metaloop.common.json import JsonObject

@@ -85,7 +85,7 @@ def test_rules_are_found_by_each_watch_that_they_listen_to():
     assert controllers.rules_of(WatchId(ResourceId("v1", "nothings"))) == ()
 
 
-def test_hooks_are_shown_the_controller_as_it_is_now_and_nothing_of_one_that_stopped():
+def test_hooks_are_shown_the_controller_as_it_is_and_nothing_once_it_stopped():
     controllers = running()
     before = controllers.raw(CONTROLLER)
 

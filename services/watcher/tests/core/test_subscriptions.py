@@ -158,7 +158,7 @@ def test_an_object_that_stops_matching_concerns_its_former_subscribers(world: Wo
     assert world.see(CONFIGMAPS, record("a", version=3, labels={"app": "db"})) == set()
 
 
-def test_a_relabelled_namespace_concerns_queries_by_its_labels_that_select_something(world: World):
+def test_a_relabelled_namespace_concerns_queries_by_its_labels(world: World):
     world.subscribe(P, query(where=InNamespacesWith(labelled(team="red"))))
     world.subscribe(Q, query(where=InNamespacesWith(labelled(team="red")), names="z"))
 
