@@ -79,3 +79,15 @@ def test_child_object_that_is_missing_is_stored_nowhere():
 @pytest.mark.parametrize(("namespace", "described"), [("default", "Pod default/a"), ("", "Pod a")])
 def test_object_is_described_by_kind_and_place(namespace: str, described: str):
     assert unstructured.describe({"kind": "Pod", "metadata": {"name": "a", "namespace": namespace}}) == described
+
+
+def test_child_objects_are_the_objects_of_a_list():
+    assert unstructured.child_objects({"key": [{"a": 1}, None, "b", {}]}, "key") == [{"a": 1}, {}]
+    assert unstructured.child_objects({"key": {"a": 1}}, "key") == []
+
+
+def test_metadata_is_removed_from_a_copy():
+    obj: JsonObject = {"kind": "Pod", "metadata": {"name": "a", "uid": "u"}}
+
+    assert unstructured.without_metadata(obj, {"uid"}) == {"kind": "Pod", "metadata": {"name": "a"}}
+    assert obj["metadata"] == {"name": "a", "uid": "u"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from metaloop.common.api import API_VERSION
-from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
+from metaloop.common.json import JsonObject, JsonValue, is_array
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector
@@ -54,8 +54,7 @@ def patch_of(revision: JsonObject) -> JsonObject:
 
 def claimed_by(revision: JsonObject) -> frozenset[ClaimedChild]:
     """The children at a stored revision. Malformed entries are ignored."""
-    groups = revision.get("children")
-    entries = [entry for entry in groups if is_object(entry)] if is_array(groups) else []
+    entries = unstructured.child_objects(revision, "children")
     return frozenset(child for entry in entries for child in _children_in(entry))
 
 

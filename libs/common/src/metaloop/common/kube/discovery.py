@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from metaloop.common.errors import MetaloopError
-from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
+from metaloop.common.json import JsonObject, is_array
 from metaloop.common.kube.body import object_of
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import NotFound, Unreadable
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
-from metaloop.common.objects.unstructured import child_object, text
+from metaloop.common.objects.unstructured import child_object, child_objects, text
 from metaloop.common.telemetry import fields, get_logger
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
@@ -118,12 +118,12 @@ def aggregated(answer: JsonObject) -> Served:
     """The result in an APIGroupDiscoveryList. Versions that it marks as stale count as failed."""
     versions: dict[str, tuple[ResourceInfo, ...]] = {}
     stale: set[str] = set()
-    for group in _objects(answer.get("items")):
-        for version in _objects(group.get("versions")):
+    for group in child_objects(answer, "items"):
+        for version in child_objects(group, "versions"):
             group_version = _joined(text(child_object(group, "metadata"), "name"), text(version, "version"))
             versions[group_version] = tuple(
                 _from_aggregated(group_version, raw)
-                for raw in _objects(version.get("resources"))
+                for raw in child_objects(version, "resources")
                 if child_object(raw, "responseKind")  # other entries exist only for their subresources
             )
             if text(version, "freshness") == "Stale":
@@ -137,7 +137,7 @@ def _from_aggregated(group_version: str, raw: JsonObject) -> ResourceInfo:
         resource=text(raw, "resource"),
         kind=text(child_object(raw, "responseKind"), "kind"),
         namespaced=text(raw, "scope") == "Namespaced",
-        has_status=any(text(entry, "subresource") == "status" for entry in _objects(raw.get("subresources"))),
+        has_status=any(text(entry, "subresource") == "status" for entry in child_objects(raw, "subresources")),
     )
 
 
@@ -145,8 +145,8 @@ def group_versions(answer: JsonObject) -> list[str]:
     """The group versions in an APIVersions or an APIGroupList."""
     core = answer.get("versions")
     listed = [version for version in core if isinstance(version, str)] if is_array(core) else []
-    for group in _objects(answer.get("groups")):
-        listed += [text(version, "groupVersion") for version in _objects(group.get("versions"))]
+    for group in child_objects(answer, "groups"):
+        listed += [text(version, "groupVersion") for version in child_objects(group, "versions")]
     return listed
 
 
@@ -175,7 +175,7 @@ async def one_by_one(kube: KubeClient, listed: Iterable[str]) -> Served:
 
 def resource_list(group_version: str, answer: JsonObject) -> tuple[ResourceInfo, ...]:
     """The resources in an APIResourceList, with subresources as properties of their resource."""
-    entries = _objects(answer.get("resources"))
+    entries = child_objects(answer, "resources")
     names = {text(entry, "name") for entry in entries}
     return tuple(
         ResourceInfo(
@@ -192,7 +192,3 @@ def resource_list(group_version: str, answer: JsonObject) -> tuple[ResourceInfo,
 
 def _joined(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if is_object(item)] if is_array(value) else []

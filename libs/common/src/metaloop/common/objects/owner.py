@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from metaloop.common.json import JsonObject, is_object
+from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import group_of
 
@@ -24,8 +24,7 @@ class ControllerRef:
 
 def owner_references(obj: JsonObject) -> list[JsonObject]:
     """The well-formed entries of `metadata.ownerReferences`."""
-    value = unstructured.metadata(obj).get("ownerReferences")
-    return [item for item in value if is_object(item)] if isinstance(value, list) else []
+    return unstructured.child_objects(unstructured.metadata(obj), "ownerReferences")
 
 
 def controller_ref(obj: JsonObject) -> ControllerRef | None:

@@ -11,6 +11,12 @@ def child_object(parent: JsonObject, key: str) -> JsonObject:
     return value if is_object(value) else {}
 
 
+def child_objects(parent: JsonObject, key: str) -> list[JsonObject]:
+    """The objects in the list at `key`. Other elements are left out."""
+    value = parent.get(key)
+    return [item for item in value if is_object(item)] if isinstance(value, list) else []
+
+
 def metadata(obj: JsonObject) -> JsonObject:
     """`metadata`, empty if absent."""
     return child_object(obj, "metadata")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from metaloop.common.api.kinds import KINDS, parse_controller
 from metaloop.common.api.kinds import named as named_kinds
 from metaloop.common.errors import InvalidSpec
-from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.errors import NotFound
@@ -64,18 +64,14 @@ async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
     return discovery.resources()
 
 
-async def installed(kube: KubeClient, *, kind: str = "", name: str = "") -> list[JsonObject]:
-    """The installed controllers, of this kind and name if they are given."""
+async def installed(kube: KubeClient, *, kind: str, name: str) -> list[JsonObject]:
+    """The installed controllers, of this kind and name unless these are empty."""
     found: list[JsonObject] = []
     for info in (each.resource for each in KINDS.values()):
         if kind in {"", info.kind}:
             page = await kube.list_page(info)
-            items = page.get("items")
-            found += (
-                [{**item, "apiVersion": info.api_version, "kind": info.kind} for item in items if is_object(item)]
-                if is_array(items)
-                else []
-            )
+            items = unstructured.child_objects(page, "items")
+            found += [{**item, "apiVersion": info.api_version, "kind": info.kind} for item in items]
     return [each for each in found if name in {"", unstructured.name(each)}]
 
 

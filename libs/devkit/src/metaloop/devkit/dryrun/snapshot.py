@@ -8,7 +8,7 @@ from metaloop.common.api.instructions import is_paused
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
-from metaloop.common.json import JsonObject, dumps, is_array, is_object, loads
+from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -99,8 +99,7 @@ class ClusterSnapshot:
         params = {"limit": _PAGE_SIZE}
         while True:
             page = await self._kube.list_page(info, namespace if info.namespaced else "", params)
-            items = page.get("items")
-            found += [item for item in items if is_object(item)] if is_array(items) else []
+            found += unstructured.child_objects(page, "items")
             resume = unstructured.text(unstructured.metadata(page), "continue")
             if not resume:
                 return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
-from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.field_set import FieldSet, union, without
 
@@ -19,19 +19,15 @@ _UPDATING_MANAGERS: Final = frozenset({"metacontroller", "metaloop"})
 def migration_of(live: JsonObject, *, manager: str) -> list[JsonValue]:
     """The JSON patch that makes `live` a child that `manager` applies. It conflicts with other versions of `live`."""
     metadata = unstructured.metadata(live)
-    entries = metadata.get("managedFields")
+    entries = unstructured.child_objects(metadata, "managedFields")
     version = unstructured.resource_version(live)
     patch: list[JsonValue] = [
         {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        {"op": "add", "path": "/metadata/managedFields", "value": [*_migrated(_entries(entries), live, manager=manager)]},
+        {"op": "add", "path": "/metadata/managedFields", "value": [*_migrated(entries, live, manager=manager)]},
     ]
     if LAST_APPLIED_ANNOTATION in unstructured.annotations(live):
         patch.append({"op": "remove", "path": f"/metadata/annotations/{LAST_APPLIED_ANNOTATION.replace('/', '~1')}"})
     return patch
-
-
-def _entries(raw: JsonValue) -> list[JsonObject]:
-    return [entry for entry in raw if is_object(entry)] if isinstance(raw, list) else []
 
 
 def _migrated(entries: Sequence[JsonObject], live: JsonObject, *, manager: str) -> list[JsonObject]:

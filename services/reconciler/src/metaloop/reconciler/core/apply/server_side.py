@@ -24,6 +24,7 @@ from typing import Final
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import owner_references
 from metaloop.reconciler.core.apply.atomic import is_same_atomic
 from metaloop.reconciler.core.apply.configuration import INT64_LIMIT, as_stored, with_whole_numbers, without_echo, without_system_fields
 from metaloop.reconciler.core.apply.field_set import FieldSet, elements_of, field_key, fields_of, is_element, is_set, values_of
@@ -51,9 +52,7 @@ def configuration_of(desired: JsonObject, *, owner: JsonObject | None, schema: S
 
 def controller_reference_in(observed: JsonObject) -> JsonObject | None:
     """The entry of `ownerReferences` that names the object's controller, as it is; None if there is none."""
-    references = unstructured.metadata(observed).get("ownerReferences")
-    entries = references if isinstance(references, list) else []
-    return next((each for each in entries if is_object(each) and each.get("controller") is True), None)
+    return next((each for each in owner_references(observed) if each.get("controller") is True), None)
 
 
 def _only_stated(value: JsonValue, schema: Schema) -> JsonValue:

@@ -1,7 +1,7 @@
 """Decides whether a child is ready, so that a rollout may continue."""
 
 from metaloop.common.api.rules import UPDATE_METHODS, ChildRule, StatusCheck
-from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 
 
@@ -29,9 +29,8 @@ def _stale_status(child: JsonObject, rule: ChildRule) -> str:
 
 
 def _failed(check: StatusCheck, child: JsonObject) -> str:
-    conditions = unstructured.child_object(child, "status").get("conditions")
-    entries = [entry for entry in conditions if is_object(entry)] if is_array(conditions) else []
-    condition = next((entry for entry in entries if entry.get("type") == check.type), None)
+    conditions = unstructured.child_objects(unstructured.child_object(child, "status"), "conditions")
+    condition = next((each for each in conditions if each.get("type") == check.type), None)
     if condition is None:
         return f"has no condition {check.type} yet"
     for field, expected in (("status", check.status), ("reason", check.reason)):
