@@ -27,7 +27,7 @@ def test_controller_is_named_by_kind_plural_or_short_name(text: str, named: tupl
 
 
 def test_kind_that_is_none_is_told_with_those_that_are() -> None:
-    with pytest.raises(NothingToPlan, match="Deployment is no kind of controller: it is CompositeController/NAME or DecoratorController"):
+    with pytest.raises(NothingToPlan, match="Deployment is not a kind of controller: name CompositeController/NAME or DecoratorController"):
         controller_named("Deployment/web")
 
 

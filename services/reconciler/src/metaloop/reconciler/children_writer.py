@@ -149,7 +149,7 @@ class ChildrenWriter:
         try:
             live = await self._api.get(action.info, space, name)
         except NotFound:
-            return Conflict("it was there, and is gone again")
+            return Conflict("the name was taken, and is free again")
         return name_conflict(live, desired=action.obj, observed=observed)
 
     async def _release(self, action: Release) -> JsonObject | None:
@@ -162,6 +162,6 @@ class ChildrenWriter:
         try:
             live = await self._api.get(observed.info, observed.namespace, observed.name)
         except NotFound as error:
-            raise Conflict("the parent was deleted meanwhile: it adopts nothing any more") from error
+            raise Conflict("the parent was deleted meanwhile, and adopts nothing") from error
         if unstructured.uid(live) != observed.uid or unstructured.is_deleting(live):
-            raise Conflict("the parent was deleted or replaced meanwhile: it adopts nothing any more")
+            raise Conflict("the parent was deleted or replaced meanwhile, and adopts nothing")

@@ -53,7 +53,7 @@ class RevisionWriter:
             try:
                 holder = await self._api.get(action.info, unstructured.namespace(action.obj), unstructured.name(action.obj))
             except NotFound:
-                raise Conflict("it was there, and is gone again") from error
+                raise Conflict("the name was taken, and is free again") from error
             if controller_ref(holder) is not None or unstructured.is_deleting(holder):
                 raise name_conflict(holder, desired=action.obj, observed=observed) from error
         version = {key: unstructured.metadata(holder)[key] for key in ("uid", "resourceVersion")}

@@ -71,7 +71,7 @@ class ServerSideWriter:
         try:
             live = await self.api.get(action.info, space, name)
             if unstructured.uid(live) != unstructured.uid(observed):
-                raise Conflict("it is another object by now")
+                raise Conflict("it was replaced by another object meanwhile")
             patch = dumps(migration_of(live, manager=self.field_manager))
             await self.api.patch(action.info, space, name, patch, JSON_PATCH)
         except NotFound as error:
@@ -86,7 +86,7 @@ class ServerSideWriter:
             return await self.api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, query)
         except Invalid as error:
             if _OTHER_UID in str(error):
-                raise Conflict("it is another object by now") from error
+                raise Conflict("it was replaced by another object meanwhile") from error
             raise
 
 

@@ -48,5 +48,5 @@ class Strategies:
         strategy = _STRATEGIES.get(name)
         if strategy is None:
             field = f"metadata.annotations[{APPLY_STRATEGY_ANNOTATION}]"
-            raise InvalidSpec(field, f"must be {' or '.join(_STRATEGIES)}, and is {name!r}")
+            raise InvalidSpec(field, f"must be {' or '.join(_STRATEGIES)}, not {name!r}")
         return strategy(schemas=self.schemas.of, managed_fields=observed.managed_fields)

@@ -96,7 +96,7 @@ def sync_of(key: JobKey, syncs: Syncs) -> Sync:
     """The sync of the controller's kind. Raises InvalidSpec for an unknown kind."""
     sync = syncs.get(key.controller.kind)
     if sync is None:
-        raise InvalidSpec("kind", f"{key.controller.kind} is no kind of controller")
+        raise InvalidSpec("kind", f"{key.controller.kind} is not a kind of controller")
     return sync
 
 

@@ -53,7 +53,7 @@ def controller_named(text: str) -> tuple[str, str]:
     lower = kind.lower()
     found = next((each for each in KINDS.values() if lower in {each.name.lower(), each.resource.resource, *each.short_names}), None)
     if found is None:
-        raise NothingToPlan(f"{kind} is no kind of controller: it is {named_kinds('NAME')}")
+        raise NothingToPlan(f"{kind} is not a kind of controller: name {named_kinds('NAME')}")
     return found.name, name
 
 

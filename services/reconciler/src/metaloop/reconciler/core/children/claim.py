@@ -96,11 +96,11 @@ def name_conflict(holder: JsonObject, *, desired: JsonObject, observed: Observed
     """
     owner = controller_ref(holder)
     if unstructured.is_deleting(holder):
-        return Conflict("an older one of this name is still being deleted")
+        return Conflict("an older object of this name is still being deleted")
     if owner is None:
         if _is_selected(holder, observed):
-            return Conflict("an orphan of this name is there, and not yet in the watcher's cache")
-        return NameTaken("the name is taken by an object that no controller owns, and that this one may not adopt")
+            return Conflict("an orphan of this name exists, and is not yet in the watcher's cache")
+        return NameTaken("the name is taken by an object that has no controller, and that the parent may not adopt")
     if owner.uid != observed.uid:
         return NameTaken(f"the name is taken by an object that {owner.kind} {owner.name} controls")
     decorator = unstructured.annotations(holder).get(DECORATOR_ANNOTATION)
@@ -108,7 +108,7 @@ def name_conflict(holder: JsonObject, *, desired: JsonObject, observed: Observed
         return NameTaken(
             f"the name is taken by what {f'the decorator {decorator}' if decorator else 'another controller'} attached to the parent"
         )
-    return Conflict("it is there already, and not yet in the watcher's cache")
+    return Conflict("it exists already, and is not yet in the watcher's cache")
 
 
 def _is_selected(candidate: JsonObject, observed: Observed) -> bool:

@@ -88,9 +88,9 @@ def share_of(observed: Observed, limits: DeletionLimits) -> float:
     try:
         share = float(text)
     except ValueError as error:
-        raise InvalidSpec(field, f"must be a number from 0 to 1, and is {text!r}") from error
+        raise InvalidSpec(field, f"must be a number from 0 to 1, not {text!r}") from error
     if not 0 <= share <= 1:
-        raise InvalidSpec(field, f"must be a number from 0 to 1, and is {text!r}")
+        raise InvalidSpec(field, f"must be a number from 0 to 1, not {text!r}")
     return share
 
 

@@ -58,7 +58,7 @@ def _object_in(body: bytes) -> JsonObject:
     try:
         raw: JsonValue = loads(body)
     except JSONDecodeError as error:
-        raise InvalidAnswer("", f"the response body is no JSON: {error}") from error
+        raise InvalidAnswer("", f"the response body is not JSON: {error}") from error
     if not is_object(raw):
         raise InvalidAnswer("", f"the response body must be a JSON object, not {type_name(raw)}")
     if body.count(b"{") + body.count(b"[") > MAX_NESTING and _is_deeper_than(MAX_NESTING, raw):
@@ -89,7 +89,7 @@ def _unknown_in(raw: JsonObject, keys: AbstractSet[str]) -> tuple[str, ...]:
 
 def _check_unknown(unknown: Sequence[str], keys: AbstractSet[str]) -> None:
     if unknown:
-        raise InvalidAnswer(unknown[0], f"is no field of this answer, which has {', '.join(sorted(keys))} (read strictly)")
+        raise InvalidAnswer(unknown[0], f"is not a field of this answer, which has {', '.join(sorted(keys))} (strict mode)")
 
 
 def _check_repeated(body: bytes, keys: AbstractSet[str]) -> None:
@@ -99,5 +99,5 @@ def _check_repeated(body: bytes, keys: AbstractSet[str]) -> None:
     seen: set[str] = set()
     for key, _ in json.loads(body, object_pairs_hook=list):
         if key in seen:
-            raise InvalidAnswer(key, "appears more than once (read strictly)")
+            raise InvalidAnswer(key, "appears more than once (strict mode)")
         seen.add(key)

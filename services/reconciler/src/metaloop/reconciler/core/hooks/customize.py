@@ -94,7 +94,7 @@ def check_scopes(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo],
         field, is_namespaced = f"relatedResources[{index}]", namespaced.get(query.resource)
         match query.where:
             case InNamespacesWith() if is_namespaced is False:
-                raise InvalidAnswer(f"{field}.namespaceSelector", f"{query.resource} is cluster-scoped, and in no namespace")
+                raise InvalidAnswer(f"{field}.namespaceSelector", f"{query.resource} is cluster-scoped, so it has no namespaces to select")
             case InNamespace(namespace) if is_namespaced and only_namespace and namespace != only_namespace:
                 raise InvalidAnswer(f"{field}.namespace", f"must be {only_namespace}: {_ONLY_IN_V2}")
             case _:
@@ -103,15 +103,15 @@ def check_scopes(queries: Sequence[RelatedQuery], infos: Sequence[ResourceInfo],
 
 def _query(rule: JsonObject, field: str, *, only_namespace: str, is_strict: bool) -> RelatedQuery:
     if is_strict and (unknown := sorted(rule.keys() - _RULE_KEYS)):
-        raise InvalidSpec(f"{field}.{unknown[0]}", f"is no field of a rule, which has {', '.join(sorted(_RULE_KEYS))} (read strictly)")
+        raise InvalidSpec(f"{field}.{unknown[0]}", f"is not a field of a rule, which has {', '.join(sorted(_RULE_KEYS))} (strict mode)")
     names = frozenset(fields.texts_at(rule, "names", field))
     namespace = _namespace(rule, field)
     labels = _selector(rule, "labelSelector", field)
     namespaces = _selector(rule, "namespaceSelector", field)
     if names and (labels is not None or namespaces is not None):
-        raise InvalidSpec(f"{field}.names", "can't stand beside a selector: objects are named, or selected")
+        raise InvalidSpec(f"{field}.names", "can't be combined with a selector: a rule names objects or selects them")
     if namespace and namespaces is not None:
-        raise InvalidSpec(f"{field}.namespace", "can't stand beside a namespaceSelector: a namespace is named, or selected")
+        raise InvalidSpec(f"{field}.namespace", "can't be combined with a namespaceSelector: a rule names a namespace or selects some")
     if only_namespace and namespaces is not None:
         raise InvalidSpec(f"{field}.namespaceSelector", f"needs version v2: {_ONLY_IN_V2}")
     where = _where(namespace or only_namespace, namespaces)

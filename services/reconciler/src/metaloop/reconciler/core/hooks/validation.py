@@ -70,7 +70,7 @@ def _name(candidate: _Candidate, metadata: JsonObject) -> str:
     if isinstance(name, str) and name:
         return name
     if metadata.get("generateName"):
-        raise candidate.invalid(".metadata.generateName", "needs a name of its own: a generated one would make a new object at each sync")
+        raise candidate.invalid(".metadata.generateName", "must have a name instead: every sync would create another object")
     raise candidate.invalid(".metadata.name", "must have a non-empty string here")
 
 
@@ -107,4 +107,4 @@ def _check_duplicates(children: tuple[DesiredChild, ...], key: str) -> None:
         identity = (child.info.api_version, child.info.resource, child.namespace, child.name)
         first = seen.setdefault(identity, index)
         if first != index:
-            raise InvalidAnswer(f"{key}[{index}]", f"{child} is there twice, as {key}[{first}] too")
+            raise InvalidAnswer(f"{key}[{index}]", f"{child} is listed twice, also as {key}[{first}]")

@@ -215,7 +215,7 @@ def _check_field_paths(observed: Observed, field_paths: Sequence[Path]) -> None:
         obstacle = obstacle_on(observed.parent, path)
         if obstacle:
             field = f"spec.parentResource.revisionHistory.fieldPaths[{index}]"
-            raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects alone, and in this parent {obstacle}")
+            raise InvalidSpec(field, f"{'.'.join(path)} must lead through objects only, but in this parent {obstacle}")
 
 
 def _parent_of(observed: Observed, stored: JsonObject, field_paths: Sequence[Path]) -> JsonObject:
