@@ -1,4 +1,4 @@
-"""An API server for objects in memory, over real HTTP: discovery, lists page by page, single objects, and merge patches of them. It refuses the rest."""
+"""An in-memory API server over real HTTP: discovery, paged lists, single objects and merge patches. It refuses all other requests."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ SERVED = (THINGS, CONFIG_MAPS, SECRETS, NAMESPACES, NODES, COMPOSITES, DECORATOR
 
 
 class MemoryCluster:
-    """The objects, and what was asked for."""
+    """The stored objects and the received requests."""
 
     def __init__(self) -> None:
         self.kubeconfig = Path()
@@ -41,7 +41,7 @@ class MemoryCluster:
     @staticmethod
     @asynccontextmanager
     async def serving(folder: Path) -> AsyncIterator["MemoryCluster"]:
-        """The cluster, for as long as the block lasts."""
+        """The cluster, while the block lasts."""
         cluster = MemoryCluster()
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", cluster._answered)
@@ -55,7 +55,7 @@ class MemoryCluster:
             await runner.cleanup()
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
-        """The object as it is stored: with a UID and a version."""
+        """Store an object. Returns it with a UID and a version."""
         self._version += 1
         name = unstructured.name(obj)
         metadata: JsonObject = {
@@ -77,14 +77,14 @@ class MemoryCluster:
         return self.put(THINGS, {"metadata": metadata, "spec": spec, **parts})  # type: ignore[dict-item]
 
     def config_map(self, name: str, *, of: JsonObject | None = None, namespace: str = "default", text: str = "") -> JsonObject:
-        """A stored ConfigMap, a parent's child where one is given."""
+        """A stored ConfigMap, which is the child of a parent if one is given."""
         metadata: JsonObject = {"name": name, "namespace": namespace}
         if of is not None:
             metadata |= {"labels": {"parent": unstructured.name(of)}, "ownerReferences": [reference_to(of)]}
         return self.put(CONFIG_MAPS, {"metadata": metadata, "data": {"text": text}})
 
     def composite(self, name: str, *, parents: ResourceInfo = THINGS, labels: JsonObject | None = None, **spec: object) -> JsonObject:
-        """A stored CompositeController with ConfigMaps as children; of parents with these labels."""
+        """A stored CompositeController of parents with these labels, with ConfigMaps as children."""
         rule: JsonObject = {"apiVersion": parents.api_version, "resource": parents.resource}
         if labels:
             rule["labelSelector"] = {"matchLabels": labels}
@@ -183,7 +183,7 @@ def _discovery(served: list[ResourceInfo]) -> JsonObject:
 
 
 def _versions(infos: list[ResourceInfo]) -> list[JsonObject]:
-    """One version of a group: none of those served has more."""
+    """The version of a group. All served groups have only one."""
     [version] = {info.api_version.rpartition("/")[2] for info in infos}
     return [{"version": version, "freshness": "Current", "resources": [_resource(info) for info in infos]}]
 

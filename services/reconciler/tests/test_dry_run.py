@@ -1,4 +1,4 @@
-"""The dry run beside the real thing: of the same world, it names just the writes that a sync then carries out, in their order."""
+"""The dry run and the sync of the same parent: the plan has exactly the writes of the sync, in their order."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,24 +26,24 @@ FINALIZER = "metacontroller.io/compositecontroller-things"
 
 
 async def planned(granted: Granted, hooks: FakeHooks, subscriptions: FakeSubscriptions) -> DryRun:
-    """What a sync would do."""
+    """The plan for a sync."""
     return await dry_run(
         granted, subscriptions=subscriptions, hooks=hooks, strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply")
     )
 
 
 def lines_of(result: DryRun) -> list[str]:
-    """The resource and name of each write that was planned."""
+    """The resource and the name of each planned write."""
     return [f"{write.info.resource} {write.name.split(' ', 1)[1]}" for write in result.writes]
 
 
 def lines_in(report: SyncReport) -> list[str]:
-    """The resource and name of each write that was carried out."""
+    """The resource and the name of each write of a sync."""
     return [f"{write.resource.resource} {write.namespace}/{write.name}" for write in report.writes]
 
 
 def wants(*names: str, **rest: JsonValue) -> Callable[[JsonObject], JsonObject]:
-    """A hook that wants these ConfigMaps."""
+    """A hook that desires these ConfigMaps."""
     return lambda _: {"children": [config_map(name) for name in names], **rest}
 
 
@@ -61,7 +61,7 @@ def a_world(hook: Callable[[JsonObject], JsonObject], *children: JsonObject, **c
 
 
 def with_hooks(*names: str, **strategy: JsonValue) -> JsonObject:
-    """A controller that has these hooks beside sync."""
+    """A controller with these hooks beside sync."""
     controller = a_controller(**strategy)  # type: ignore[arg-type]
     hooks = unstructured.child_object(unstructured.child_object(controller, "spec"), "hooks")
     for name in names:
@@ -162,7 +162,7 @@ async def test_hook_that_is_busy_ends_the_plan_as_it_ends_a_sync():
 
 
 async def test_plan_teaches_the_services_nothing():
-    """A pause that was only rehearsed is still to be told."""
+    """A dry run does not announce a pause, so the next sync does."""
     sync = a_world(wants(), controller=a_decorator(), parent=_paused(a_parent()))
 
     first = await planned(sync.observe(), sync.hooks, sync.subscriptions)

@@ -1,4 +1,4 @@
-"""Which controller and which parent somebody means, and what is said where that is not clear."""
+"""Which controller and which parent arguments name, and the errors if that is not clear."""
 
 import pytest
 from memory_cluster import CONFIG_MAPS, THINGS, MemoryCluster

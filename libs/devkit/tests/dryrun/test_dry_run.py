@@ -1,4 +1,4 @@
-"""What a plan says of each write: the object before and after it, and why; for a live parent of a cluster that is only read."""
+"""The writes of a plan: each has its reason and the object before and after it. The cluster is only read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ class Hooks:
     answers: Mapping[str, Answer]
 
     async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
-        """What the function of this hook answers."""
+        """The answer of this hook's function."""
         del observed
         async with slot.waiting():
             return [dumps(self.answers[hook.name](loads(body))) for body in bodies.values()]
 
 
 def texts(*names: str, text: str = "") -> Answer:
-    """A hook that wants these ConfigMaps, with the parent's text unless one is given."""
+    """A hook that desires these ConfigMaps, with the parent's text unless one is given."""
 
     def answer(request: JsonObject) -> JsonObject:
         parent = unstructured.child_object(request, "parent")
@@ -64,12 +64,12 @@ async def plan(kube: KubeClient, *, strategy: str = "dynamic-apply", **hooks: An
 
 
 def summary(result: DryRun) -> list[str]:
-    """Verb and object of each write."""
+    """The verb and the object of each write."""
     return [f"{write.verb} {write.name}{f' ({write.subresource})' if write.subresource else ''}" for write in result.writes]
 
 
 def data_of(obj: JsonObject | None) -> JsonValue:
-    """The data of a ConfigMap; None where there is none."""
+    """The data of a ConfigMap. None if there is no ConfigMap."""
     return obj.get("data") if obj is not None else None
 
 

@@ -18,7 +18,7 @@ REPORT = sync_report(job_key(), "plan")
 
 
 def an_object(*, metadata: JsonObject | None = None, **parts: object) -> JsonObject:
-    """A ConfigMap as the API server holds it."""
+    """A ConfigMap as the API server stores it."""
     kept: JsonObject = {"name": "a", "uid": "u", "resourceVersion": "7", "generation": 1, "managedFields": [], **(metadata or {})}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, **parts}  # type: ignore[dict-item]
 
@@ -29,13 +29,13 @@ def a_write(verb: str = "update", *, before: JsonObject | None = None, after: Js
 
 
 def text_of(result: DryRun) -> str:
-    """What is printed."""
+    """The printed text."""
     out = io.StringIO()
     print_text(result, title="CompositeController/web: Thing default/p", console=Console(file=out, width=120))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-# -- differences ---------------------------------------------------------------------------------------------------------------------
+# -- differences -------------------------------------------------------------------------------------------------------
 
 
 def test_update_shows_the_lines_that_change_with_those_around_them() -> None:
@@ -90,7 +90,7 @@ def test_other_writes_do_not_show_the_status() -> None:
     assert list(difference_of(write)) == []
 
 
-# -- for people ----------------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def test_writes_are_numbered_with_their_signs_and_reasons() -> None:
@@ -146,7 +146,7 @@ def test_text_that_looks_like_markup_is_printed_as_it_stands() -> None:
     assert "! event: [red]not red[/red]" in text_of(DryRun(events=["[red]not red[/red]"], report=REPORT))
 
 
-# -- for programs --------------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
 
 def test_json_has_title_writes_events_and_outcome() -> None:
@@ -175,5 +175,5 @@ def test_json_has_title_writes_events_and_outcome() -> None:
     }
 
 
-def test_rehearsal_that_never_ended_has_no_outcome() -> None:
+def test_dry_run_without_a_report_has_no_outcome() -> None:
     assert as_json(DryRun(), title={})["outcome"] == {}

@@ -1,4 +1,4 @@
-"""What a sync that is planned would be shown: the watcher's view of one parent, made of lists."""
+"""The watcher's view of one parent, as lists show it."""
 
 import pytest
 from memory_cluster import COMPOSITES, CONFIG_MAPS, NAMESPACES, SECRETS, THINGS, MemoryCluster
@@ -22,7 +22,7 @@ from metaloop.watcher.core.watchset import instance_of
 
 
 async def observed(kube: KubeClient, controller: JsonObject, parent: JsonObject) -> Granted:
-    """What a sync of this parent would be granted."""
+    """The grant for a sync of this parent."""
     snapshot, instance = await a_snapshot(kube, controller)
     return await snapshot.observed(instance, controller, THINGS, parent)
 
@@ -132,7 +132,7 @@ QUERIES: dict[str, tuple[RelatedQuery, set[str]]] = {
 
 
 async def related(cluster: MemoryCluster, kube: KubeClient, query: RelatedQuery) -> Related:
-    """What a customize hook's query selects, in a cluster with coloured namespaces."""
+    """The objects that a query selects in a cluster with coloured namespaces."""
     for color in ("red", "blue"):
         cluster.put(NAMESPACES, {"metadata": {"name": color, "labels": {"color": color}}})
         cluster.config_map(f"{color}-one", namespace=color)
