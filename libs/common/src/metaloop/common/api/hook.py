@@ -1,5 +1,6 @@
 """A controller's hooks: their webhooks, the version of their protocol, and how strictly answers are parsed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
@@ -10,6 +11,9 @@ from metaloop.common.objects import unstructured
 
 HookName: TypeAlias = Literal["sync", "finalize", "customize"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
+
+_DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
+"""How answers of each wire version are read, unless the controller says otherwise."""
 
 _MAX_NAME_LENGTH: Final = 43
 """The part of a finalizer after the slash may have 63 characters; the controller's kind takes up to 20."""
@@ -74,7 +78,7 @@ def _hook(hooks: JsonObject, name: HookName) -> Hook | None:
     webhook = fields.object_at(raw, "webhook", field)
     if webhook is not None:
         _require_address(webhook, f"{field}.webhook")
-    version = cast("HookVersion", fields.one_of(raw, "version", field, choices=("v1", "v2"), default="v1"))
+    version = cast("HookVersion", fields.one_of(raw, "version", field, choices=tuple(_DEFAULT_MODES), default="v1"))
     return Hook(name=name, version=version, strict=_is_strict(webhook or {}, version, f"{field}.webhook"), webhook=webhook)
 
 
@@ -91,5 +95,5 @@ def _require_address(webhook: JsonObject, field: str) -> None:
 
 def _is_strict(webhook: JsonObject, version: HookVersion, field: str) -> bool:
     """Whether unknown fields in answers are errors. By default, v1 is loose and v2 strict."""
-    default = "strict" if version == "v2" else "loose"
+    default = _DEFAULT_MODES[version]
     return fields.one_of(webhook, "responseUnMarshallMode", field, choices=("loose", "strict"), default=default) == "strict"
