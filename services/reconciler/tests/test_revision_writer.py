@@ -143,7 +143,7 @@ async def test_name_that_is_free_again_is_tried_again_by_the_next_sync():
     api = FreedApi()
     stored(api, "v1", is_orphan=True)
 
-    with pytest.raises(WritesFailed, match="gone again") as raised:
+    with pytest.raises(WritesFailed, match="is free again") as raised:
         await write(api, [creation("v1")])
 
     assert raised.value.fault is Fault.CONFLICT

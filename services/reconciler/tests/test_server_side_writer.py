@@ -127,7 +127,7 @@ REFUSALS: dict[str, tuple[MetaloopError, type[MetaloopError], str]] = {
     "another object of the name": (
         Invalid(ApiStatus(code=422, reason="Invalid", message='metadata.uid: Invalid value: "x": field is immutable')),
         Conflict,
-        "another object by now",
+        "replaced by another object meanwhile",
     ),
     "a value that is not allowed": (
         Invalid(ApiStatus(code=422, reason="Invalid", message="spec.clusterIP: field is immutable")),
@@ -172,7 +172,7 @@ async def test_child_that_was_replaced_before_its_migration_is_left_alone():
     api = PatchedApi()
     api.put(CONFIG_MAPS, {**annotated(OBSERVED), "metadata": {**unstructured.metadata(OBSERVED), "uid": "uid-of-another"}})
 
-    with pytest.raises(Conflict, match="another object by now"):
+    with pytest.raises(Conflict, match="replaced by another object meanwhile"):
         await writer(api).update(applying(annotated(OBSERVED)), PARENT)
 
     assert api.sent == []
