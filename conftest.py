@@ -1,4 +1,4 @@
-"""What every test shares: property tests are judged by what they find, never by how fast this machine is; and one real control plane."""
+"""What every test shares: one real control plane, and property tests without deadlines."""
 
 from collections.abc import AsyncIterator
 
@@ -14,6 +14,6 @@ settings.load_profile("untimed")
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared_plane() -> AsyncIterator[ControlPlane]:
-    """A control plane for all tests of this process that need nothing more, each in a namespace of its own; from the first one that asks for it."""
+    """A control plane for all tests of this process that need nothing more, each in a namespace of its own."""
     async with bare_plane() as plane:
         yield plane

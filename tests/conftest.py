@@ -1,4 +1,6 @@
-"""What all tests above the packages share: everything under `e2e` is marked so, and runs in the one event loop of its session."""
+"""What all tests above the packages share: everything under `e2e` is marked so, and runs in the one event loop of its
+session.
+"""
 
 from pathlib import Path
 

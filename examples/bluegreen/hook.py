@@ -1,8 +1,8 @@
-"""Rolls a change out all at once: new Pods are started beside the old ones, and get the traffic when all of them are ready.
+"""Rolls a change out all at once: new Pods start beside the old ones, and get the traffic once all are ready.
 
-Children are two ReplicaSets, blue and green, and a Service. The colour that the Service selects is the active one; the other is idle, and has no Pods
-unless a change is on its way. Nothing is remembered but in the children themselves: the Service says which colour is active, and each ReplicaSet
-carries the Pod template that it was made of.
+Children are two ReplicaSets, blue and green, and a Service. The colour that the Service selects is the active one; the
+other is idle, and has no Pods unless a change is on its way. Nothing is remembered but in the children themselves: the
+Service says which colour is active, and each ReplicaSet carries the Pod template that it was made of.
 """
 
 import json

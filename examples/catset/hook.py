@@ -1,7 +1,8 @@
-"""A StatefulSet in some sixty lines: Pods with names and volumes that stay, made one after the other, updated from the last to the first.
+"""A StatefulSet in some sixty lines: stable names and volumes, ordered creation, updates from last to first.
 
-What makes it short is what the hook need not do. It says which Pods there ought to be for *this* spec; when the spec changes, Metaloop asks it once
-for each revision, and moves one Pod at a time to the new one, as soon as all those moved before are ready (`RollingRecreate`, `statusChecks`).
+What makes it short is what the hook need not do. It says which Pods there ought to be for *this* spec; when the spec
+changes, Metaloop asks it once for each revision, and moves one Pod at a time to the new one, as soon as all those moved
+before are ready (`RollingRecreate`, `statusChecks`).
 """
 
 import json
@@ -18,7 +19,7 @@ def sync(request: Json) -> Json:
     replicas = cats["spec"]["replicas"]
     names = [f"{cats['metadata']['name']}-{index}" for index in range(replicas)]
     unready = next((index for index, name in enumerate(names) if not is_ready(pods.get(name))), replicas)
-    # Those that are there already stay, whatever the others do. The last is named first: that is the order of an update.
+    # Those that exist stay, whatever the others do. The last is named first: that is the order of an update.
     wanted = [index for index in reversed(range(replicas)) if index <= unready or names[index] in pods]
     status = {"replicas": len(pods), "readyReplicas": sum(map(is_ready, pods.values()))}
     children = [pod(cats, index) for index in wanted] + volumes(cats, claims)

@@ -1,7 +1,7 @@
 """Gives each Team its environments: namespaces, each with a quota and with a ConfigMap that says who is at home there.
 
-A Team is in no namespace; its children are both namespaces and objects in them. What belongs into a namespace is asked for as soon as the namespace is
-observed, not before: the hook is called again when it is there.
+A Team is in no namespace; its children are both namespaces and objects in them. What belongs into a namespace is asked
+for as soon as the namespace is observed, not before: the hook is called again when it is there.
 """
 
 import json
@@ -33,7 +33,10 @@ def quota(team: Json, namespace: str) -> Json:
 
 
 def members(team: Json, namespace: str) -> Json:
-    """Who is at home in an environment; the key differs from what a hook of a namespaced parent would say in nothing but the namespace."""
+    """Who is at home in an environment.
+
+    Only the namespace distinguishes it from what a hook of a namespaced parent would answer.
+    """
     data = {"members": ", ".join(team["spec"]["members"])}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "team", "namespace": namespace}, "data": data}
 

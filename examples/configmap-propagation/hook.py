@@ -1,7 +1,8 @@
 """Keeps a copy of one ConfigMap in each namespace that a ConfigMapPropagation lists.
 
-The source is nobody's child: it is a related object, which the customize hook names and the sync hook is shown. Whenever it changes,
-sync is called again. So are the target namespaces: a copy is made as soon as its namespace is there.
+The source is nobody's child: it is a related object, which the customize hook names and the sync hook is shown.
+Whenever it changes, sync is called again. So are the target namespaces: a copy is made as soon as its namespace is
+there.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Keeps a copy of one ConfigMap in every namespace of the cluster.
 
-The customize hook asks for the source by name, and for all namespaces by a selector that is empty: it selects everything. A namespace that is
-created gets its copy at once, since a new related object is a reason to call sync.
+The customize hook asks for the source by name, and for all namespaces by a selector that is empty: it selects
+everything. A namespace that is created gets its copy at once, since a new related object is a reason to call sync.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Runs a Pod for each index from 0 to `completions - 1`, some of them at a time, and each again until it succeeds.
 
-A Pod knows its index from its environment, `JOB_INDEX`. Pods that succeeded are kept, as a Job keeps them; one that failed is left out of the answer,
-so it is deleted, and is asked for anew once it is gone.
+A Pod knows its index from its environment, `JOB_INDEX`. Pods that succeeded are kept, as a Job keeps them; one that
+failed is left out of the answer, so it is deleted, and is asked for anew once it is gone.
 """
 
 import json

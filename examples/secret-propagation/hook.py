@@ -1,7 +1,8 @@
 """Copies the Secrets of some namespaces into others; both are told by the namespaces' labels.
 
-Nobody lists names: a namespace takes part by its labels, and a Secret by its own. So the customize hook asks for Secrets *by the labels of their
-namespaces* (`namespaceSelector`), and sync is called again when a Secret changes, and when a namespace comes, goes or is labelled anew.
+Nobody lists names: a namespace takes part by its labels, and a Secret by its own. So the customize hook asks for
+Secrets *by the labels of their namespaces* (`namespaceSelector`), and sync is called again when a Secret changes, and
+when a namespace comes, goes or is labelled anew.
 """
 
 import json
@@ -21,7 +22,10 @@ def customize(request: Json) -> Json:
 
 
 def sync(request: Json) -> Json:
-    """A copy of each shared Secret in each receiving namespace. Of two Secrets of one name, the one of the first namespace is shared."""
+    """A copy of each shared Secret in each receiving namespace.
+
+    Of two Secrets of one name, the one of the first namespace is shared.
+    """
     related = request["related"]
     by_name = {secret["metadata"]["name"]: secret for _, secret in sorted(related["Secret.v1"].items(), reverse=True)}
     receivers = [name for name, namespace in related["Namespace.v1"].items() if "deletionTimestamp" not in namespace["metadata"]]
@@ -33,7 +37,10 @@ def sync(request: Json) -> Json:
 
 
 def copy_of(secret: Json, namespace: str) -> Json:
-    """The Secret's content under its name, in another namespace; without its labels, so that no copy is taken for one to share."""
+    """The Secret's content under its name, in another namespace.
+
+    It has no labels, so that no copy is taken for a Secret to share.
+    """
     metadata = {"name": secret["metadata"]["name"], "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": secret["type"], "data": secret.get("data") or {}}
 

@@ -1,7 +1,8 @@
 """Gives each Pod of a StatefulSet a Service of its own, for any StatefulSet that asks for it by an annotation.
 
-Two decorators share the work. One attaches the Services to the StatefulSet; the other labels each Pod with its own name, so that a
-Service can select it. Neither knows of the other, and the StatefulSet's own controller knows of neither.
+Two decorators share the work. One attaches the Services to the StatefulSet; the other labels each Pod with its own
+name, so that a Service can select it. Neither knows of the other, and the StatefulSet's own controller knows of
+neither.
 """
 
 import json
@@ -16,7 +17,7 @@ LABEL = "service-per-pod.example.com/label"  # on the Pods: the label that is to
 
 
 def services(request: Json) -> Json:
-    """One Service for each Pod; once the StatefulSet opts out or is deleted, none, and all is done when none is left."""
+    """One Service for each Pod. A StatefulSet that opts out or is deleted gets none, and is done when none is left."""
     if request["finalizing"]:
         return {"attachments": [], "finalized": not request["attachments"]["Service.v1"]}
     replicas = request["object"]["spec"].get("replicas", 1)

@@ -1,7 +1,8 @@
 """What a Python project imports, compared with what its pyproject.toml declares.
 
-Both are compared as distributions. An import is traced to its distribution by the longest module name that some distribution's files contain: so the
-packages of a namespace (`opentelemetry.sdk`, `metaloop.common`) are told apart, and a dependency of a dependency does not count as declared.
+Both are compared as distributions. An import is traced to its distribution by the longest module name that some
+distribution's files contain: so the packages of a namespace (`opentelemetry.sdk`, `metaloop.common`) are told apart,
+and a dependency of a dependency does not count as declared.
 """
 
 import ast
@@ -70,7 +71,9 @@ def installed_modules() -> dict[str, str]:
 
 
 def imported_by(files: Iterable[Path], modules: Mapping[str, str], *, local: frozenset[str] = frozenset()) -> set[str]:
-    """The distributions that the files import; a module of no known distribution stands for itself, one in `local` is ignored."""
+    """The distributions that the files import; a module of no known distribution stands for itself, one in `local` is
+    ignored.
+    """
     found: set[str] = set()
     for file in files:
         for names in _imports(ast.parse(file.read_text())):
@@ -81,7 +84,9 @@ def imported_by(files: Iterable[Path], modules: Mapping[str, str], *, local: fro
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, ...]]:
-    """For each absolute import the modules that it may mean: `from a import b` means `a.b` if that is a module, else `a`."""
+    """For each absolute import the modules that it may mean: `from a import b` means `a.b` if that is a module, else
+    `a`.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name,) for alias in node.names)

@@ -1,4 +1,6 @@
-"""The glossary is in order, defines the public names, and lists terms that are used; words that the project gave up occur nowhere."""
+"""The glossary is in order, defines the public names, and lists terms that are used; words that the project gave up
+occur nowhere.
+"""
 
 import ast
 import re
@@ -30,7 +32,10 @@ ABANDONED = {
     "telling": r"(?i)\btelling\b",
     "the original": r"(?i)\bthe[ _]originals?\b",
 }
-"""Patterns of words that have a term of the field in their place. Places and turns have too many plain meanings to be found so."""
+"""Patterns of words that have a term of the field in their place.
+
+Places and turns have too many plain meanings to be found so.
+"""
 
 ALLOWED = {
     "docs/decisions/0011-the-bus-is-two-links.md": {"tenure"},  # the wire subject that it explains

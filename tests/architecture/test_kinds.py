@@ -66,7 +66,7 @@ SOURCES = sorted(
 
 
 def named_in(source: str) -> list[str]:
-    """The kinds that code names: as a class, as a string, or by the module of the kind. Docstrings may speak of them."""
+    """The kinds that code names: as a class, a string, or by the module of the kind. Docstrings may name them."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
     names = [*KINDS, *(kind.resource.resource for kind in KINDS.values())]

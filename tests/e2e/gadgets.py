@@ -1,4 +1,6 @@
-"""Gadgets: children of a parent that are rolled out from one template to the next, and become ready when the test says so."""
+"""Gadgets: children of a parent that are rolled out from one template to the next, and become ready when the test says
+so.
+"""
 
 from collections.abc import Sequence
 
@@ -19,7 +21,9 @@ READY_CHECK: JsonObject = {"type": "Ready", "status": "True"}
 
 
 def gadgets_of(request: JsonObject) -> JsonObject:
-    """The hook: a Gadget for each of `spec.names`, with the text of `spec.template.text`; the status counts the observed ones."""
+    """The hook: a Gadget for each of `spec.names`, with the text of `spec.template.text`; the status counts the
+    observed ones.
+    """
     parent = unstructured.child_object(request, "parent")
     spec = unstructured.child_object(parent, "spec")
     names, text = spec.get("names"), unstructured.child_object(spec, "template").get("text")
@@ -54,7 +58,9 @@ class Gadgets:
         are_ready: bool = True,
         **controller: object,
     ) -> None:
-        """A controller, and a parent whose Gadgets are rolled out as v1; they are ready, unless they are to have no status."""
+        """A controller, and a parent whose Gadgets are rolled out as v1; they are ready, unless they are to have no
+        status.
+        """
         story = self.story
         strategy: JsonObject = {"method": method, "statusChecks": {"conditions": [*checks]}}
         rule: JsonObject = {"apiVersion": GADGETS.api_version, "resource": GADGETS.resource, "updateStrategy": strategy}

@@ -1,4 +1,6 @@
-"""Parents that another API server serves, behind the aggregation of the first: they come late, and go away for a while with their server."""
+"""Parents that another API server serves, behind the aggregation of the first: they come late, and go away for a while
+with their server.
+"""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,6 @@
-"""The API server stands still, dies or turns everybody away: nothing is lost, nothing is done twice, and nobody is asked in a hot loop meanwhile."""
+"""The API server stands still, dies or turns everybody away: nothing is lost, nothing is done twice, and nobody is
+asked in a hot loop meanwhile.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

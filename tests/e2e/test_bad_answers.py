@@ -1,4 +1,6 @@
-"""Webhooks that misbehave: a Warning says so, no child is deleted, nobody else notices, and all is well once they behave again."""
+"""Webhooks that misbehave: a Warning says so, no child is deleted, nobody else notices, and all is well once they
+behave again.
+"""
 
 import asyncio
 from dataclasses import dataclass

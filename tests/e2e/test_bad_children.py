@@ -1,4 +1,6 @@
-"""Children that nobody could keep: each is an error with a reason on the parent; nothing leaks, nothing loops, and nothing that is there is deleted."""
+"""Children that nobody could keep: each is an error with a reason on the parent; nothing leaks, nothing loops, and
+nothing that is there is deleted.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -21,7 +23,9 @@ WORLDS = parent_resource("baddies", namespaced=False)
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 CLUSTER_ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="clusterroles", kind="ClusterRole", namespaced=False)
 _TRIES, _TRIES_SECONDS = 9, 0.6
-"""A backoff from 5 ms, doubled each time, puts more than a second between the first try and the ninth; a loop puts none."""
+"""A backoff from 5 ms, doubled each time, puts more than a second between the first try and the ninth; a loop puts
+none.
+"""
 
 
 def _labelled(**metadata: JsonValue) -> JsonObject:

@@ -1,4 +1,6 @@
-"""Customize hooks that misbehave: a Warning names what is wrong, the sync hook isn't asked, nothing is deleted, and others go on."""
+"""Customize hooks that misbehave: a Warning names what is wrong, the sync hook isn't asked, nothing is deleted, and
+others go on.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -69,7 +71,7 @@ async def test_misbehaving_customize_hook_is_reported_and_deletes_nothing(story:
     await story.controller(hooks=_with_little_patience(hooks))
     await story.parent("p", text="before")
     await eventually(lambda: story.settled("p"))
-    # Nothing, the children, their count: the third call is asked with what the second one wrote, and there is no fourth.
+    # Nothing, the children, their count: the third call is shown what the second one wrote, and there is no fourth.
     await eventually(lambda: story.called(3))
     calls = len(story.calls())
 

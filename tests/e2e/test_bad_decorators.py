@@ -1,4 +1,6 @@
-"""Decorators that can't be served, or whose hooks misbehave: it is said on them or on the object, nothing is deleted, and others go on."""
+"""Decorators that can't be served, or whose hooks misbehave: it is said on them or on the object, nothing is deleted,
+and others go on.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The broker dies, loses all that it holds, is out of reach or slow: no parent is lost for it, and work goes on as soon as it is back."""
+"""The broker dies, loses all that it holds, is out of reach or slow: no parent is lost for it, and work goes on as soon
+as it is back.
+"""
 
 import asyncio
 import time

@@ -9,7 +9,9 @@ from metaloop.devkit.testbed.story import STORY_LABEL, Story
 
 
 async def test_service_as_a_parent_has_children_and_conditions_and_comes_to_rest(story: Story) -> None:
-    """A Service's selector is no label selector, and its status has fields of the API server's own and drops what it doesn't know."""
+    """A Service's selector is no label selector, and its status has fields of the API server's own and drops what it
+    doesn't know.
+    """
     story.parents = SERVICES
     await story.controller(_port_and_condition, generateSelector=True, resyncPeriodSeconds=1)
 

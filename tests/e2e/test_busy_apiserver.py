@@ -1,4 +1,6 @@
-"""An API server that takes only so much at once, and turns the rest away with 429: it sets the pace, everything converges, and nobody is blamed for it."""
+"""An API server that takes only so much at once, and turns the rest away with 429: it sets the pace, everything
+converges, and nobody is blamed for it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""A webhook that does not answer: its controller's status says that the circuit is open, others notice nothing, and it heals by itself."""
+"""A webhook that does not answer: its controller's status says that the circuit is open, others notice nothing, and it
+heals by itself.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""Races for children: whatever comes between, each object ends with the controller that the three laws of controllerRef give it, or with none."""
+"""Races for children: whatever comes between, each object ends with the controller that the three laws of controllerRef
+give it, or with none.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -71,7 +71,9 @@ async def test_bad_edit_is_reported_and_the_old_controller_goes_on(story: Story)
 
 
 async def test_fresh_controller_can_be_updated_with_its_creators_copy(story: Story) -> None:
-    """Who creates a controller and updates the returned object at once must not meet a conflict: we don't write to it that soon."""
+    """Who creates a controller and updates the returned object at once must not meet a conflict: we don't write to it
+    that soon.
+    """
     created = await story.controller()
     await story.parent("p")
     await eventually(lambda: story.settled("p"))

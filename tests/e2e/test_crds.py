@@ -1,4 +1,6 @@
-"""Our kinds, as a real API server sees them: what users of Metacontroller write is stored whole, defaults are set, names are known."""
+"""Our kinds, as a real API server sees them: what users of Metacontroller write is stored whole, defaults are set,
+names are known.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ REVISIONS = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="controllerrevisions", kind="ControllerRevision", namespaced=True
 )
 
-# Nobody serves in the cluster's name: every controller here stays out of the services' sight by a parent kind that does not exist.
+# A parent kind that does not exist: no service runs these controllers.
 _ABSENT: JsonObject = {"apiVersion": "absent.example.com/v1", "resource": "absents"}
 
 _SELECTOR: JsonObject = {

@@ -58,7 +58,7 @@ async def test_hook_is_shown_parent_children_and_controller(story: Story) -> Non
 
 
 async def test_new_parent_costs_its_children_two_status_writes_no_read_and_three_calls(story: Story) -> None:
-    """The status counts the observed children, so the hook has to be asked again after each change of what it is shown."""
+    """The status counts the observed children, so each change of what the hook is shown needs another call."""
     await story.controller()
     await story.parent("before")
     await eventually(lambda: story.settled("before"))

@@ -1,4 +1,6 @@
-"""The customize hook's rules: what each form shows, by wire version and scope (specification §14's table), and how often it is asked."""
+"""The customize hook's rules: what each form shows, by wire version and scope (specification §14's table), and how
+often it is asked.
+"""
 
 from dataclasses import dataclass
 
@@ -22,7 +24,9 @@ _MAPS = "ConfigMap.v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A rule (`HOME`, `RED` and `BLUE` stand for namespaces), and the ConfigMaps that it shows, as the sync hook of the same version names them."""
+    """A rule (`HOME`, `RED` and `BLUE` stand for namespaces), and the ConfigMaps that it shows, as the sync hook of the
+    same version names them.
+    """
 
     rule: JsonObject
     shown: frozenset[str]
@@ -150,7 +154,7 @@ async def test_rules_are_asked_for_once_for_one_state_of_the_parent(story: Story
     calls = len(story.calls())
     await eventually(lambda: story.called(calls + 2))
 
-    # Once for the new parent, and once for what its first sync made of it: a status that says which generation it is about.
+    # Once for the new parent, and once for the status that its first sync wrote, with the observed generation.
     assert len(story.calls("customize")) == 2
 
 
@@ -240,7 +244,9 @@ async def _text_shown(decorator: Decorator, text: str) -> None:
 
 
 async def _in_three_namespaces(story: Story, *, is_cluster_scoped: bool = False) -> RelatedObjects:
-    """ConfigMaps in three namespaces: a (k=1) and b in the parent's own; a (k=2) and b (k=1) in a red one, a (k=3) in a blue one."""
+    """ConfigMaps in three namespaces: a (k=1) and b in the parent's own; a (k=2) and b (k=1) in a red one, a (k=3) in a
+    blue one.
+    """
     if is_cluster_scoped:
         await install_parent(story.cluster, PLANETS)
         story.parents = PLANETS

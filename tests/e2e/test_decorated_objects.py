@@ -1,4 +1,4 @@
-"""What a decorator's hook may change of the object itself: labels, annotations and status, in as few writes as will do."""
+"""A decorator's hook may change the object's labels, annotations and status, in as few writes as needed."""
 
 import pytest
 

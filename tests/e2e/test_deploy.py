@@ -1,4 +1,6 @@
-"""What deploy/kustomize installs: a real API server takes it, its pods may run, and the services can do their work with the permissions given."""
+"""What deploy/kustomize installs: a real API server takes it, its pods may run, and the services can do their work with
+the permissions given.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Every kind that users manage as children: created once, left alone at rest, repaired with one write, and recreated where nothing else helps."""
+"""Every kind that users manage as children: created once, left alone at rest, repaired with one write, and recreated
+where nothing else helps.
+"""
 
 import asyncio
 from collections.abc import Sequence

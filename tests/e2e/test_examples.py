@@ -1,4 +1,6 @@
-"""The scenario of every example, with the manifests and hooks in examples/; where Pods must run, the scenario stands in for the kubelet."""
+"""The scenario of every example, with the manifests and hooks in examples/; where Pods must run, the scenario stands in
+for the kubelet.
+"""
 
 from pathlib import Path
 
@@ -32,7 +34,9 @@ async def test_every_example_has_a_scenario() -> None:
 
 
 async def test_the_hello_that_users_try_first_is_greeted_in_three_languages(lab: Lab) -> None:
-    """The scenario has Hellos of its own; this one is in the file that the README of the example tells its readers to apply."""
+    """The scenario has Hellos of its own; this one is in the file that the README of the example tells its readers to
+    apply.
+    """
     async with install_example(lab.platform, lab.stack, example=EXAMPLES / "hello", namespace="default") as environment:
         await environment.apply("hello.yaml")
 

@@ -1,4 +1,6 @@
-"""Two watchers: the death of the one that leads goes unnoticed but for a moment, and one that comes back from the dead changes nothing."""
+"""Two watchers: the death of the one that leads goes unnoticed but for a moment, and one that comes back from the dead
+changes nothing.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +36,9 @@ async def story(assets: Path) -> AsyncIterator[Story]:
 
 @asynccontextmanager
 async def _served(assets: Path, *, lease_seconds: int) -> AsyncIterator[Story]:
-    """A story in a cluster of its own, served by two watchers with such a lease; no hook was ever asked about one parent twice at once."""
+    """A story in a cluster of its own, served by two watchers with such a lease; no hook was ever asked about one
+    parent twice at once.
+    """
     with run_folder() as folder:
         async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
             await install_parent(platform.cluster, THINGS)

@@ -1,4 +1,6 @@
-"""Finalizers: what happens when a parent is deleted or no longer selected, and who cleans up (specification §15's table)."""
+"""Finalizers: what happens when a parent is deleted or no longer selected, and who cleans up (specification §15's
+table).
+"""
 
 import pytest
 

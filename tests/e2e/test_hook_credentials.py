@@ -1,4 +1,6 @@
-"""A webhook behind mutual TLS and a token: what is missing is told and heals by itself, and all of it may be rotated while controllers run."""
+"""A webhook behind mutual TLS and a token: what is missing is told and heals by itself, and all of it may be rotated
+while controllers run.
+"""
 
 import asyncio
 import ssl

@@ -1,4 +1,6 @@
-"""Whichever process is killed in the middle of the work: every parent converges, and none is ever in two hook calls at once."""
+"""Whichever process is killed in the middle of the work: every parent converges, and none is ever in two hook calls at
+once.
+"""
 
 import asyncio
 import os

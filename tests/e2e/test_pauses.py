@@ -1,4 +1,4 @@
-"""Pauses, and guards against deletions: what people tell Metaloop by annotation holds at once, shows, and ends at once."""
+"""Pauses and deletion guards: an annotation takes effect at once, is shown, and ends at once."""
 
 from metaloop.common.api import CONFIRM_DELETION_ANNOTATION, MAX_DELETE_SHARE_ANNOTATION, PAUSED_ANNOTATION
 from metaloop.common.json import JsonObject, is_array, is_object

@@ -1,4 +1,6 @@
-"""`metaloop plan` and `metaloop release-finalizers`, in a cluster where no service of ours runs: the first writes nothing, the second what it says."""
+"""`metaloop plan` and `metaloop release-finalizers`, in a cluster where no service of ours runs: the first writes
+nothing, the second what it says.
+"""
 
 import asyncio
 import json

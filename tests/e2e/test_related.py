@@ -1,4 +1,6 @@
-"""Related objects, followed as they change: exactly the parents are asked again whose rules select what changed, and nothing is watched for nobody."""
+"""Related objects, followed as they change: exactly the parents are asked again whose rules select what changed, and
+nothing is watched for nobody.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""A controller is deleted, and its parents have its finalizer: they are freed if its owner asked for that, and whoever is left behind is told of."""
+"""A controller is deleted, and its parents have its finalizer: they are freed if its owner asked for that, and whoever
+is left behind is told of.
+"""
 
 import os
 import signal

@@ -1,4 +1,6 @@
-"""Rolling updates of Pods, as StatefulSets know them: recreated one by one, each ready before the next; the test plays their kubelet."""
+"""Rolling updates of Pods, as StatefulSets know them: recreated one by one, each ready before the next; the test plays
+their kubelet.
+"""
 
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured

@@ -1,4 +1,6 @@
-"""Rolling updates: one child at a time, in the order of the answer, each of them well before the next; whatever happens in the middle."""
+"""Rolling updates: one child at a time, in the order of the answer, each of them well before the next; whatever happens
+in the middle.
+"""
 
 import asyncio
 import os
@@ -51,11 +53,13 @@ async def cluster_gadgets(lab: Lab) -> AsyncIterator[Gadgets]:
     await story.end()
 
 
-# -- a rollout by itself -------------------------------------------------------------------------------------------------------------
+# -- a rollout by itself -----------------------------------------------------------------------------------------------
 
 
 async def test_children_roll_one_at_a_time_each_well_before_the_next(gadgets: Gadgets) -> None:
-    """Readiness as the API server has it: an update raises the generation, and a status of the former one counts for nothing."""
+    """Readiness as the API server has it: an update raises the generation, and a status of the former one counts for
+    nothing.
+    """
     await gadgets.create(("b", "a", "c"))
 
     await gadgets.set_text("v2")
@@ -104,7 +108,7 @@ async def test_rolled_out_parent_is_neither_read_nor_written(gadgets: Gadgets) -
     assert _in(gadgets, mark) == []
 
 
-# -- changes in the middle -----------------------------------------------------------------------------------------------------------
+# -- changes in the middle ---------------------------------------------------------------------------------------------
 
 
 async def test_second_change_asks_about_every_live_revision_and_mends_first(gadgets: Gadgets) -> None:
@@ -124,7 +128,7 @@ async def test_second_change_asks_about_every_live_revision_and_mends_first(gadg
     await _roll(gadgets, "b", "a", "c", text="v3")
 
 
-# -- accidents -----------------------------------------------------------------------------------------------------------------------
+# -- accidents ---------------------------------------------------------------------------------------------------------
 
 
 async def test_latest_revision_that_somebody_deleted_is_made_again(gadgets: Gadgets) -> None:
@@ -186,7 +190,10 @@ async def test_rollout_that_waits_still_waits_after_everybody_was_killed(gadgets
 
 @pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
 async def test_rollout_does_not_wait_for_what_admission_never_lets_be(gadgets: Gadgets, method: str) -> None:
-    """Admission appends something to what each Gadget is to say, so none is ever as desired. With server-side apply only the API server can tell."""
+    """Admission appends something to what each Gadget is to say, so none is ever as desired.
+
+    With server-side apply only the API server can tell.
+    """
     await gadgets.create(method=method, checks=(), are_ready=False)
     await gadgets.story.cluster.patch(COMPOSITES, "", gadgets.story.name, {"metadata": {"annotations": {STRATEGY: "server-side-apply"}}})
     async with _rewriting(gadgets):
@@ -244,7 +251,7 @@ async def _is_rewriting(gadgets: Gadgets) -> None:
     expect(tried["spec"] == {"text": "probe, rewritten"}, "admission rewrites nothing yet")
 
 
-# -- parents of all sorts ------------------------------------------------------------------------------------------------------------
+# -- parents of all sorts ----------------------------------------------------------------------------------------------
 
 
 async def test_cluster_scoped_parent_rolls_too(cluster_gadgets: Gadgets) -> None:
@@ -286,7 +293,7 @@ async def test_parent_that_is_deleted_in_the_middle_is_finalized(gadgets: Gadget
     await eventually(gadgets.has_no_revisions, within_seconds=_COLLECTED_SECONDS)
 
 
-# -- words ---------------------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 async def _roll(gadgets: Gadgets, *names: str, text: str) -> None:
@@ -298,7 +305,9 @@ async def _roll(gadgets: Gadgets, *names: str, text: str) -> None:
 
 
 async def _sync(gadgets: Gadgets) -> None:
-    """The parent was synced anew, from the hook's call to the last write: the next sync asks only when this one is over."""
+    """The parent was synced anew, from the hook's call to the last write: the next sync asks only when this one is
+    over.
+    """
     for number in ("first", "second"):
         calls = len(gadgets.story.calls())
         await gadgets.story.relabel(gadgets.parent, {"touched": number})

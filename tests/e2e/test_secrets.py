@@ -1,4 +1,6 @@
-"""Secrets stay secret: a webhook echoes all that it is sent in confidence, and nothing of that is found in any place where people look."""
+"""Secrets stay secret: a webhook echoes all that it is sent in confidence, and nothing of that is found in any place
+where people look.
+"""
 
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping

@@ -24,7 +24,9 @@ async def teams(assets: Path) -> AsyncIterator[ShardedLab]:
 
 
 async def test_a_label_moves_a_controller_to_the_other_watcher_in_the_middle_of_changes(teams: ShardedLab) -> None:
-    """What the former watcher has in hand ends there before the other begins: no hook is asked about one parent by both, no child made anew."""
+    """What the former watcher has in hand ends there before the other begins: no hook is asked about one parent by
+    both, no child made anew.
+    """
     (mover, stayer), (blue, red) = teams.stories, teams.watchers
     children = await teams.children()
 

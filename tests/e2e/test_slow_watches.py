@@ -1,4 +1,6 @@
-"""Watches that are half a second late: no hook is shown a view from before our own last writes, and nothing is done twice for it."""
+"""Watches that are half a second late: no hook is shown a view from before our own last writes, and nothing is done
+twice for it.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""A reconciler stalls in the middle of a sync for longer than its lease lives: others go on, and it changes nothing when it comes back."""
+"""A reconciler stalls in the middle of a sync for longer than its lease lives: others go on, and it changes nothing
+when it comes back.
+"""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,6 @@
-"""The parent's status: what the hook says of it, for which generation, written once and written though a child failed; and when a hook wants to be asked again."""
+"""The parent's status: what the hook says of it, for which generation, written once and written though a child failed;
+and when a hook wants to be asked again.
+"""
 
 import asyncio
 import itertools
@@ -22,7 +24,9 @@ TYPED = parent_resource("typeds")
 """Parents whose status has a schema: what isn't in it is dropped by the API server."""
 
 _FAILURES, _CHANGES = 40, 2000
-"""More failures than an object gets events for; changes, which don't wait for a backoff, bring them about, several of them at times one."""
+"""More failures than an object gets events for; changes, which don't wait for a backoff, bring them about, several of
+them at times one.
+"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -177,7 +181,9 @@ async def test_own_status_is_no_reason_to_ask_where_status_changes_are_ignored(s
 
 
 async def test_data_of_a_kind_without_generation_count_though_status_changes_are_ignored(story: Story) -> None:
-    """A Node, a PersistentVolume or an Endpoints has no generation that could tell: what is neither metadata nor status counts."""
+    """A Node, a PersistentVolume or an Endpoints has no generation that could tell: what is neither metadata nor status
+    counts.
+    """
     decorated: JsonObject = {
         "apiVersion": "metacontroller.k8s.io/v1alpha1",
         "kind": "DecoratorController",
@@ -220,7 +226,9 @@ async def test_events_of_one_failure_are_one_event_with_a_count(story: Story) ->
 
 
 async def test_events_of_many_different_failures_are_limited_for_an_object(story: Story) -> None:
-    """As client-go's correlator does it: more than ten similar ones become one, and no object gets more than 25 in a row."""
+    """As client-go's correlator does it: more than ten similar ones become one, and no object gets more than 25 in a
+    row.
+    """
     numbers = iter(range(10_000))
     await story.controller(
         lambda _: {"status": None, "children": [{"kind": f"Nonesuch{next(numbers)}", "apiVersion": "v1", "metadata": {}}]}

@@ -1,4 +1,6 @@
-"""One change in one trace, as a real Jaeger shows it: from the watcher's event through reconciler and hook gateway to the webhook."""
+"""One change in one trace, as a real Jaeger shows it: from the watcher's event through reconciler and hook gateway to
+the webhook.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path

@@ -7,7 +7,7 @@ from .hooks import EXAMPLES, Json, hook_module, names, observed, pod
 GOING = "2026-01-01T00:00:00Z"
 
 
-# -- hello ---------------------------------------------------------------------------------------------------------------------------
+# -- hello -------------------------------------------------------------------------------------------------------------
 
 
 def test_hello_is_greeted_in_each_language_and_counts_what_was_seen() -> None:
@@ -23,7 +23,7 @@ def test_hello_is_greeted_in_each_language_and_counts_what_was_seen() -> None:
     assert answered["status"] == {"greetings": 1}
 
 
-# -- cluster-parent ------------------------------------------------------------------------------------------------------------------
+# -- cluster-parent ----------------------------------------------------------------------------------------------------
 
 
 def team(*there: Json) -> Json:
@@ -57,7 +57,7 @@ def test_quota_and_members_say_what_the_team_says() -> None:
     assert members["data"] == {"members": "ann, bob"}
 
 
-# -- indexed-job ---------------------------------------------------------------------------------------------------------------------
+# -- indexed-job -------------------------------------------------------------------------------------------------------
 
 
 def job(pods: list[Json], *, completions: int = 4, parallelism: int = 2) -> Json:
@@ -102,7 +102,7 @@ def test_pod_of_a_job_knows_its_index_and_is_not_restarted() -> None:
     assert first["metadata"]["labels"] == {"app": "job", "job-index": "0"}
 
 
-# -- copies ---------------------------------------------------------------------------------------------------------------------------
+# -- copies ------------------------------------------------------------------------------------------------------------
 
 
 def config_map(name: str = "shared", **content: object) -> Json:
@@ -196,7 +196,7 @@ def test_secrets_are_asked_for_by_the_labels_of_their_namespaces() -> None:
     assert receivers["labelSelector"] == spec["to"]
 
 
-# -- service-per-pod -----------------------------------------------------------------------------------------------------------------
+# -- service-per-pod ---------------------------------------------------------------------------------------------------
 
 PER_POD = hook_module("service-per-pod")
 
@@ -237,7 +237,7 @@ def test_pod_is_labelled_with_its_own_name() -> None:
     assert PER_POD.name_label(request) == {"labels": {"pod-name": "db-0"}}
 
 
-# -- all of them ---------------------------------------------------------------------------------------------------------------------
+# -- all of them -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("example", sorted(folder.name for folder in EXAMPLES.iterdir() if (folder / "hook.py").exists()))

@@ -1,4 +1,7 @@
-"""An in-memory API server over real HTTP: discovery, paged lists, single objects and merge patches. It refuses all other requests."""
+"""An in-memory API server over real HTTP: discovery, paged lists, single objects and merge patches.
+
+It refuses all other requests.
+"""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""How revisions are written: one after the other, up to the first that fails; and what becomes of a name that is taken."""
+"""Revisions are written one after the other, up to the first that fails; and what becomes of a name that is taken."""
 
 from collections.abc import Sequence
 

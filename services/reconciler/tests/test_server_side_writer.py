@@ -69,7 +69,7 @@ def annotated(obj: JsonObject) -> JsonObject:
     return {**obj, "metadata": {**unstructured.metadata(obj), "annotations": {LAST_APPLIED_ANNOTATION: "{}"}}}
 
 
-# -- creation ------------------------------------------------------------------------------------------------------------------------
+# -- creation ----------------------------------------------------------------------------------------------------------
 
 
 async def test_creation_states_a_version_that_no_object_has():
@@ -90,7 +90,7 @@ async def test_creation_of_what_is_there_is_refused_as_such():
         await writer(api).create(applying())
 
 
-# -- updates -------------------------------------------------------------------------------------------------------------------------
+# -- updates -----------------------------------------------------------------------------------------------------------
 
 
 async def test_update_states_the_uid_that_was_observed_and_forces_nothing():
@@ -148,7 +148,7 @@ async def test_other_refusals_are_raised_and_nothing_is_forced(refusal: tuple[Me
     assert (len(api.sent), recorder.told) == (1, [])
 
 
-# -- from dynamic to server-side apply -----------------------------------------------------------------------------------------------
+# -- from dynamic to server-side apply ---------------------------------------------------------------------------------
 
 
 async def test_child_of_dynamic_apply_is_migrated_once_before_it_is_applied():
@@ -191,7 +191,7 @@ async def test_child_that_is_deleted_during_its_migration_is_looked_for_again():
         await writer(api).update(applying(annotated(OBSERVED)), PARENT)
 
 
-# -- dry runs ------------------------------------------------------------------------------------------------------------------------
+# -- dry runs ----------------------------------------------------------------------------------------------------------
 
 
 async def test_dry_run_forces_what_it_would_change_and_changes_nothing():

@@ -1,4 +1,6 @@
-"""Syncs under whatever may happen between and within them: they end with just what the hook asks for, and touch nothing of others."""
+"""Syncs under whatever may happen between and within them: they end with just what the hook asks for, and touch nothing
+of others.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -25,7 +27,10 @@ names = st.sampled_from(NAMES)
 
 
 class Syncs(RuleBasedStateMachine):
-    """One parent whose hook changes its mind, and others who change the cluster. `foreign`: objects that are not the parent's to touch."""
+    """One parent whose hook changes its mind, and others who change the cluster.
+
+    `foreign`: objects that are not the parent's to touch.
+    """
 
     @initialize(finalizes=st.booleans())
     def begin(self, *, finalizes: bool) -> None:

@@ -122,7 +122,9 @@ LISTED = (event("ADDED", "a", 1), event("ADDED", "b", 2), bookmark(5, ends_list=
 
 @asynccontextmanager
 async def reflecting(tmp_path: Path, *answers: Answer, inactivity_seconds: float = 60.0) -> AsyncIterator[tuple[Told, list[str]]]:
-    """A reflector of a server that gives these answers in turn, the last one for ever; what it told, and the versions that it asked from."""
+    """A reflector of a server that gives these answers in turn, the last one for ever; what it told, and the versions
+    that it asked from.
+    """
     asked: list[str] = []
     script = list(answers)
 
@@ -265,7 +267,9 @@ async def test_a_line_that_is_garbled_twice_does_not_keep_a_list_from_its_end(tm
 
 
 async def test_a_server_that_takes_a_streaming_list_for_a_watch_is_asked_for_pages(tmp_path: Path):
-    """Servers from before the streaming list ignore what they don't know, and tell what is there without ever saying that this is all."""
+    """Servers from before the streaming list ignore what they don't know, and tell what is there without ever saying
+    that this is all.
+    """
 
     async with reflecting(tmp_path, sends(event("ADDED", "a", 1), then_waits=True), page("a"), SILENT, inactivity_seconds=0.3) as (
         told,

@@ -1,4 +1,6 @@
-"""The reflector and its cache before a real API server, with faults between: in the end the cache holds what the server holds."""
+"""The reflector and its cache before a real API server, with faults between: in the end the cache holds what the server
+holds.
+"""
 
 import asyncio
 import random
@@ -315,7 +317,9 @@ async def test_the_api_server_may_be_killed_and_come_back(kube: KubeClient, prox
 
 
 async def test_whatever_happens_the_cache_ends_up_as_the_server_is(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str):
-    """Objects come, change and go at random while the watch is broken in all ways, at random; each change is told as what it is."""
+    """Objects come, change and go at random while the watch is broken in all ways, at random; each change is told as
+    what it is.
+    """
     dice = random.Random(4)
     async with watching(kube, proxy, namespace) as watched:
         there: dict[str, str] = {}

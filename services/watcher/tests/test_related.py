@@ -1,4 +1,6 @@
-"""Related objects before a real API server: their watches last as long as somebody is subscribed, and each change marks its subscribers."""
+"""Related objects before a real API server: their watches last as long as somebody is subscribed, and each change marks
+its subscribers.
+"""
 
 import pytest
 

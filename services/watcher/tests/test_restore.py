@@ -1,4 +1,6 @@
-"""A cluster that was restored from a backup: its versions begin anew from an earlier one, and a watch from a later one would be told nothing."""
+"""A cluster that was restored from a backup: its versions begin anew from an earlier one, and a watch from a later one
+would be told nothing.
+"""
 
 import shutil
 from collections.abc import AsyncIterator

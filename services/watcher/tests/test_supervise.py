@@ -1,4 +1,6 @@
-"""Controllers and CRDs come, change and go before a real API server: what runs is what is installed, and each difference is told."""
+"""Controllers and CRDs come, change and go before a real API server: what runs is what is installed, and each
+difference is told.
+"""
 
 import asyncio
 

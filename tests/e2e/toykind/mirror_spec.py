@@ -1,7 +1,8 @@
 """MirrorController, a toy kind of controller: it mirrors each ConfigMap that names one of its parents.
 
-A ConfigMap names its parent by the label `toys.metaloop.dev/mirror-for`. Its mirror is a ConfigMap with the same data and `-mirror` behind the name.
-Each ConfigMap is a part of its parent's work, by its UID. There is no hook: the kind itself says what is desired.
+A ConfigMap names its parent by the label `toys.metaloop.dev/mirror-for`. Its mirror is a ConfigMap with the same data
+and `-mirror` behind the name. Each ConfigMap is a part of its parent's work, by its UID. There is no hook: the kind
+itself says what is desired.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a controller says of its children: which resources, how they are updated, and which checks a rollout waits for."""
+"""The child rules of a controller: resources, update strategies, and the checks that a rollout waits for."""
 
 import pytest
 

@@ -42,7 +42,10 @@ class BusUnderTest(Protocol):
         ...
 
     async def wipe(self) -> None:
-        """The broker dies and is back, with an empty store and without a stream. All links are connected when this returns."""
+        """The broker dies and is back, with an empty store and without a stream.
+
+        All links are connected when this returns.
+        """
         ...
 
 

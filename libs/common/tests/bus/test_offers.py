@@ -37,7 +37,9 @@ async def test_a_job_in_a_workers_hands_is_still_queued(watcher: Watcher, worker
 
 
 async def test_a_key_can_be_queued_again_as_soon_as_its_receipt_is_there(watcher: Watcher, worker: WorkerLink):
-    """The receipt is the server's, sent when the stream no longer holds the job: however often, no offer after it is refused."""
+    """The receipt is the server's, sent when the stream no longer holds the job: however often, no offer after it is
+    refused.
+    """
     async with pulling(worker) as hands:
         for turn in range(20):
             assert await watcher.offer(job("a")) == [QUEUED], turn

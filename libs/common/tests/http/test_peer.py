@@ -283,7 +283,7 @@ async def test_name_that_does_not_resolve_is_named():
 
 
 async def test_next_address_is_tried_when_the_first_does_not_answer(monkeypatch: pytest.MonkeyPatch):
-    """For example, two machines share a name and one is off, or a name has an IPv6 address on a network without IPv6."""
+    """Two machines share a name and one is off, or a name has an IPv6 address on a network without IPv6."""
     async with serving(OK) as server:
         port = int(server.url.rpartition(":")[2])
 

@@ -137,7 +137,10 @@ def test_a_renewal_keeps_the_time_of_the_beginning():
 
 
 class Rivals:
-    """Three candidates and a server on a common time line. Requests and answers are late or lost, and everybody sleeps now and then."""
+    """Three candidates and a server on a common time line.
+
+    Requests and answers are late or lost, and everybody sleeps now and then.
+    """
 
     def __init__(self, dice: random.Random, *, lease_seconds: int = LEASE_SECONDS) -> None:
         self._dice = dice

@@ -56,7 +56,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
     def limit_one_controller(self, limit: int | None):
         self.hand.queue.set_controller(controller_id("c0"), resync_seconds=50.0, max_concurrent=limit, now=self.hand.clock())
 
-    # -- the world -----------------------------------------------------------------------------------------------------------------------
+    # -- the world -----------------------------------------------------------------------------------------------------
 
     @rule(key=keys, klass=st.sampled_from(MarkClass))
     def mark(self, key: JobKey, klass: MarkClass):
@@ -83,7 +83,10 @@ class QueueAmongFailures(RuleBasedStateMachine):
 
     @rule(answering=st.sets(workers))
     def the_watcher_is_started_anew(self, answering: set[str]):
-        """It asks who holds what, and marks every key. Workers that don't answer are silent: they die, or stall until their leases end."""
+        """It asks who holds what, and marks every key.
+
+        Workers that don't answer are silent: they die, or stall until their leases end.
+        """
         self.lives += 1
         self.hand.restart(epoch=f"life{self.lives}")
         self.awaited.clear()
@@ -100,11 +103,13 @@ class QueueAmongFailures(RuleBasedStateMachine):
         self.stream.clear()
         self.hand.queue.offer_all_again()
 
-    # -- workers -------------------------------------------------------------------------------------------------------------------------
+    # -- workers -------------------------------------------------------------------------------------------------------
 
     @rule(target=leases, key=keys, worker=workers, is_reply_lost=st.booleans())
     def a_job_is_delivered(self, key: JobKey, worker: str, *, is_reply_lost: bool):
-        """Also twice at once, as a server does that lost what it had delivered; but never to a worker that has the key in hand."""
+        """Also twice at once, as a server does that lost what it had delivered; but never to a worker that has the key
+        in hand.
+        """
         if key not in self.stream or any(held.key == key and held.worker == worker for held in self.live_holders()):
             return None
         asked_at = self.hand.clock()
@@ -169,7 +174,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
         if holder in self.holders:
             self.holders.remove(holder)
 
-    # -- what always holds ---------------------------------------------------------------------------------------------------------------
+    # -- what always holds ---------------------------------------------------------------------------------------------
 
     @invariant()
     def no_two_workers_believe_in_a_lease_of_one_key(self):

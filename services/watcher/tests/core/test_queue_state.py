@@ -16,7 +16,7 @@ def hand() -> QueueInHand:
     return QueueInHand()
 
 
-# -- stingy ------------------------------------------------------------------------------------------------------------------------------
+# -- stingy ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_key_marked_many_times_before_it_runs_runs_once(hand: QueueInHand):
@@ -73,7 +73,7 @@ def test_a_job_says_why_it_was_queued_in_the_words_of_its_strongest_mark(hand: Q
     assert job.reason == "child changed"
 
 
-# -- single ------------------------------------------------------------------------------------------------------------------------------
+# -- single ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_worker_is_told_to_come_back(hand: QueueInHand):
@@ -132,7 +132,7 @@ def test_the_words_of_a_lost_lease_change_nothing(hand: QueueInHand):
     assert hand.queue.counts.stale_messages == 2
 
 
-# -- at least once -----------------------------------------------------------------------------------------------------------------------
+# -- at least once -----------------------------------------------------------------------------------------------------
 
 
 def test_an_offer_that_the_server_never_answered_is_made_again(hand: QueueInHand):
@@ -249,7 +249,7 @@ def test_a_job_left_over_in_the_stream_may_serve_a_key_that_still_waits(hand: Qu
     assert hand.take_all() == []
 
 
-# -- another life of the watcher ---------------------------------------------------------------------------------------------------------
+# -- another life of the watcher ---------------------------------------------------------------------------------------
 
 
 def test_a_lease_of_an_earlier_life_is_adopted(hand: QueueInHand):
@@ -285,7 +285,7 @@ def test_a_finished_lease_of_this_life_does_not_come_back(hand: QueueInHand):
     assert hand.queue.leased == 0
 
 
-# -- read your writes --------------------------------------------------------------------------------------------------------------------
+# -- read your writes --------------------------------------------------------------------------------------------------
 
 
 def test_the_echoes_of_many_writes_cost_one_more_sync(hand: QueueInHand):
@@ -352,7 +352,7 @@ def test_a_job_left_over_in_the_stream_does_not_pass_the_gate(hand: QueueInHand)
     assert isinstance(hand.claim(), Busy)
 
 
-# -- timers ------------------------------------------------------------------------------------------------------------------------------
+# -- timers ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_failed_key_is_tried_again_after_its_backoff(hand: QueueInHand):
@@ -454,7 +454,7 @@ def test_a_changed_period_holds_for_the_keys_that_are_known(hand: QueueInHand):
     assert hand.take_all() == [KEY]
 
 
-# -- fair --------------------------------------------------------------------------------------------------------------------------------
+# -- fair --------------------------------------------------------------------------------------------------------------
 
 
 def test_no_more_jobs_lie_in_the_stream_than_the_window_lets_out(hand: QueueInHand):
@@ -524,7 +524,7 @@ def test_with_more_workers_there_are_more_places_for_each_controller(hand: Queue
     assert all_leased(hand) == LIMITS.jobs_of_one_controller
 
 
-# -- goodbye -----------------------------------------------------------------------------------------------------------------------------
+# -- goodbye -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_parent_that_is_gone_costs_one_claim_and_is_forgotten(hand: QueueInHand):
@@ -577,7 +577,7 @@ def test_a_controller_that_comes_back_starts_without_its_old_limit(hand: QueueIn
     assert hand.take_all() == [KEY]
 
 
-# -- controllers that aren't ours yet ------------------------------------------------------------------------------------------------------
+# -- controllers that aren't ours yet ----------------------------------------------------------------------------------
 
 
 def test_nothing_of_a_blocked_controller_is_handed_out_until_it_is_unblocked(hand: QueueInHand):

@@ -104,7 +104,7 @@ class Refused(Persistent):
 
 
 class Terminal(MetaloopError):
-    """The same input fails the same way until the object at fault changes, which a watch shows us: not retried before."""
+    """Not retried until the object at fault changes, which a watch shows: the same input fails the same way."""
 
 
 class InvalidSpec(Terminal):

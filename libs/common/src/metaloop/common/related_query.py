@@ -1,7 +1,7 @@
 """A query for related objects: what one rule of a customize hook selects.
 
-The reconciler turns the rules of a customize hook into queries and resolves what they mean for the parent: a v1 hook, for
-example, sees only its parent's namespace. The watcher subscribes the parent to the queries and selects by them.
+The reconciler turns the rules of a customize hook into queries and resolves what they mean for the parent: a v1 hook,
+for example, sees only its parent's namespace. The watcher subscribes the parent to the queries and selects by them.
 """
 
 from dataclasses import dataclass

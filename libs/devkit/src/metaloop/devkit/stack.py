@@ -33,7 +33,7 @@ class StackOptions:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings of all services, by their names without the prefix, as `{"LOG_LEVEL": "debug"}`."""
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Arguments to Python that start a service in another way than `-m metaloop.SERVICE`, by the name of the service."""
+    """By name of the service: the arguments to Python that start it, where they are not `-m metaloop.SERVICE`."""
     port_base: int | None = None
     """The first watcher's port; the hookgateway, the reconcilers and the other watchers have the ports after it.
 

@@ -216,10 +216,10 @@ class Connection:
 
 @asynccontextmanager
 async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
-    """A connection for the length of the block, listed as `name` by the server; waits until the first connection is made.
+    """A connection for the length of the block, which the server lists as `name`.
 
-    `url` may name several servers of a cluster, separated by commas. Raises Unavailable where it can't be read, and from
-    within the block when the connection closed for good.
+    It is established when the block begins. `url` may name several servers of a cluster, separated by commas. Raises
+    Unavailable where it can't be read, and from within the block when the connection closed for good.
     """
     client = Client()
     connection = Connection(client)

@@ -2,7 +2,7 @@
 
 metaloop.job.<shard>.…           the job stream: one message for each key
 metaloop.claim.<shard>           worker → watcher, a request: may I have this key, and what does its world look like?
-metaloop.related.<shard>         worker → watcher, a request: what do these queries of this parent select, now and later?
+metaloop.related.<shard>         worker → watcher, a request: what do these queries select, now and later?
 metaloop.renew.<shard>           worker → watcher, a request: I still hold these leases
 metaloop.outcome.<shard>         worker → watcher: the report of a finished sync
 metaloop.done.<shard>.<lease>    server → watcher: the job that was finished under this lease is out of the stream
