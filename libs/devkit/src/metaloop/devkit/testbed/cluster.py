@@ -1,5 +1,6 @@
 """A plain client of an API server, with which tests and benches act as users of the cluster."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +30,8 @@ DECORATORS = ResourceInfo(
 
 _NOT_FOUND = 404
 _FIRST_ERROR = 400
+_TOO_MANY_REQUESTS = 429
+_MOST_TRIES = 10
 _LINE_BYTES = 64 * 1024 * 1024
 
 
@@ -64,10 +67,20 @@ class Cluster:
     async def request(
         self, method: str, path: str, *, body: bytes | None = None, params: Mapping[str, str] | None = None, content_type: str = ""
     ) -> bytes:
-        """The body of a successful answer; raises ApiRefused for any other answer."""
+        """The body of a successful answer; raises ApiRefused for any other answer.
+
+        A 429 that says when to come again is obeyed up to ten times, as client-go does: the server did nothing yet.
+        """
         headers = {"Content-Type": content_type or "application/json"} if body is not None else None
-        async with self._session.request(method, path, data=body, params=params, headers=headers) as response:
-            answer = await response.read()
+        tries = 0
+        while True:
+            tries += 1
+            async with self._session.request(method, path, data=body, params=params, headers=headers) as response:
+                answer = await response.read()
+            retry_after = response.headers.get("Retry-After", "") if response.status == _TOO_MANY_REQUESTS else ""
+            if tries < _MOST_TRIES and retry_after.isdecimal():
+                await asyncio.sleep(int(retry_after))
+                continue
             if response.status >= _FIRST_ERROR:
                 raise ApiRefused(response.status, answer.decode(errors="replace")[:500])
             return answer
