@@ -16,9 +16,10 @@ export PIP_ROOT_USER_ACTION := ignore
 
 # What a run of the tests needs of the control plane's programs is found or fetched once: by the first test that asks for it, or before all of them.
 PYTEST := $(BIN)/python -m pytest
-# So many at once; a test file goes to one of them, since the tests of a file share a control plane.
-WORKERS ?= 2
-IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile
+# So many at once, on two cores: end-to-end tests wait half of the time. A test file goes to one of them, since the tests
+# of a file share a control plane. Files keep their order: by number of tests, the longest test would come last.
+WORKERS ?= 3
+IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
@@ -49,10 +50,10 @@ format: setup ## Bring the code into its format, and fix what can be fixed
 types: setup ## Check types
 	$(BIN)/pyright
 
-unit: setup ## Run the core and stage tests, WORKERS (2) at once
+unit: setup ## Run the core and stage tests, WORKERS (3) at once
 	$(PYTEST) $(IN_PARALLEL) -m "not e2e and not chaos"
 
-e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (2) at once
+e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (3) at once
 	$(ASSETS) $(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos"
 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
