@@ -8,9 +8,9 @@ import asyncio
 import socket
 import struct
 from contextvars import ContextVar
-from time import monotonic
 from typing import Final
 
+from metaloop.common.machine import monotonic
 from metaloop.hookgateway.connect_limiter import ConnectLimiter
 
 CHECK_AFTER_SECONDS: Final = 0.7

@@ -4,21 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from time import monotonic
 from typing import Final
 
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import InvalidKubeconfig
+from metaloop.common.machine import monotonic
 from metaloop.common.service import Service
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Gateway, Limits
 from metaloop.hookgateway.call_route import CallRoute
 from metaloop.hookgateway.core.breaker import Rules
 from metaloop.hookgateway.core.budgets import ByteBudget
+from metaloop.hookgateway.core.credentials import Credentials
+from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.etag import EtagCache
 from metaloop.hookgateway.credential_store import CredentialStore
+from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.exchange import Bounds
 from metaloop.hookgateway.metrics import Metrics
+from metaloop.hookgateway.pool import OpenPool, Pool
 from metaloop.hookgateway.settings import Settings
 from metaloop.hookgateway.watch_objects import ClusterObjects, NoCluster, ObjectWatcher
 from metaloop.hookgateway.webhook import Transport
@@ -33,8 +37,17 @@ log = get_logger()
 async def build(service: Service, settings: Settings) -> AsyncIterator[None]:
     """Run the gateway as part of the service while the block lasts."""
     async with AsyncExitStack() as stack:
-        credentials = CredentialStore(await cluster(stack, settings.kubeconfig))
-        gateway = gateway_of(settings, credentials)
+        objects = await cluster(stack, settings.kubeconfig)
+        await stack.enter_async_context(assembled(service, settings, objects))
+        yield
+
+
+@asynccontextmanager
+async def assembled(service: Service, settings: Settings, objects: ObjectWatcher, *, opened: OpenPool | None = None) -> AsyncIterator[None]:
+    """The gateway, which reads Secrets and ConfigMaps from `objects`, while the block lasts."""
+    async with AsyncExitStack() as stack:
+        credentials = CredentialStore(objects)
+        gateway = gateway_of(settings, credentials, opened=opened)
         stack.push_async_callback(gateway.close)
         calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
         calls.mount(service.app)
@@ -53,18 +66,16 @@ async def cluster(stack: AsyncExitStack, kubeconfig: str) -> ObjectWatcher:
         return NoCluster(str(problem))
 
 
-def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
-    """The gateway that these settings describe."""
+def gateway_of(settings: Settings, credentials: CredentialStore, *, opened: OpenPool | None = None) -> Gateway:
+    """The gateway that these settings describe. `opened` opens connections to webhooks; over HTTP where it is None."""
     transport = Transport(
-        addresses=settings.address_policy,
+        opened=opened or partial(_opened, settings),
         breaker_rules=Rules(
             threshold=settings.breaker_threshold,
             shortest_seconds=settings.breaker_shortest_seconds,
             longest_seconds=settings.breaker_longest_seconds,
         ),
         bounds=Bounds(max_bytes=settings.max_response_bytes, unfinished=ByteBudget(settings.max_unfinished_bytes)),
-        keepalive_seconds=settings.keepalive_seconds,
-        proxy_from_environment=settings.proxy_from_environment,
     )
     limits = Limits(
         calls_per_controller=settings.calls_per_controller,
@@ -72,6 +83,15 @@ def gateway_of(settings: Settings, credentials: CredentialStore) -> Gateway:
         max_response_bytes=settings.max_response_bytes,
     )
     return Gateway(transport, limits=limits, cache=EtagCache(settings.etag_cache_bytes), credentials=credentials, metrics=Metrics())
+
+
+def _opened(settings: Settings, endpoint: Endpoint, credentials: Credentials) -> Pool:
+    return Pool(
+        Dialer(settings.address_policy, keepalive_seconds=settings.keepalive_seconds),
+        credentials,
+        over_tls=endpoint.scheme == "https",
+        proxy_from_environment=settings.proxy_from_environment,
+    )
 
 
 async def clean_up_forever(gateway: Gateway, *, idle_seconds: float) -> None:

@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from time import monotonic
 from typing import Final
 
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled, Verdict
 from metaloop.common.job import ControllerId
+from metaloop.common.machine import monotonic, utc_now
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.telemetry.traces import span
 from metaloop.hookgateway.core.budgets import Bulkhead
@@ -169,7 +168,7 @@ class Gateway:
 
     async def _judged(self, answer: Answer, cached: CachedAnswer | None, credentials: Credentials) -> Verdict:
         limit = self._limits.max_response_bytes
-        judge = partial(verdict_of_answer, answer, sent=cached, now=datetime.now(UTC), limit=limit, secrets=credentials.secrets)
+        judge = partial(verdict_of_answer, answer, sent=cached, now=utc_now(), limit=limit, secrets=credentials.secrets)
         if answer.coding and len(answer.body) > DECOMPRESSED_INLINE_BYTES:
             return await asyncio.to_thread(judge)
         return judge()

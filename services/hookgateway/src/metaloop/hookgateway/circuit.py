@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from random import uniform
-from time import monotonic
 from typing import Final
 
+from metaloop.common.machine import monotonic, randomness
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway import metrics
 from metaloop.hookgateway.core.breaker import Breaker, Permit, Rules, Wait
@@ -73,7 +72,7 @@ class Circuit:
             permit = self._breaker.request(now=monotonic())
         if isinstance(permit, Wait):
             problem = f"{self._endpoint.address} did not answer the last calls ({self._last_problem})"
-            raise CircuitOpen(f"circuit open: {problem}", after_seconds=permit.seconds * uniform(1, MAX_JITTER))  # noqa: S311 - no secret
+            raise CircuitOpen(f"circuit open: {problem}", after_seconds=permit.seconds * randomness().uniform(1, MAX_JITTER))
         return permit
 
     def _report(self, permit: Permit, attempt: Attempt) -> None:

@@ -2,8 +2,8 @@
 
 from functools import partial
 from math import inf, isinf
-from time import monotonic
 
+from metaloop.common.machine import monotonic
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import WaiterQueue
 from metaloop.hookgateway.core.concurrency_limit import ConcurrencyLimit

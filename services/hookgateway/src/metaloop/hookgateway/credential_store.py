@@ -3,11 +3,11 @@
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Final
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.kube.errors import Forbidden
+from metaloop.common.machine import monotonic
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.core.connection import PLAIN, ObjectRef
 from metaloop.hookgateway.core.credentials import NO_CREDENTIALS, Credentials, credentials_from

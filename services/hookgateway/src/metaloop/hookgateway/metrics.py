@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Final
 
 from prometheus_client import Counter
 
+from metaloop.common.machine import monotonic
 from metaloop.common.telemetry import metrics
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.target import HOOKS, Target

@@ -2,8 +2,8 @@
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from time import monotonic
 
+from metaloop.common.machine import monotonic
 from metaloop.common.telemetry.spans import Span
 
 LIMITER_PASSED = "connect_limiter_passed"

@@ -2,24 +2,22 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Final
 
 from yarl import URL
 
+from metaloop.common.machine import monotonic
 from metaloop.hookgateway.accept_probe import AcceptProbe, current_accept_probe
 from metaloop.hookgateway.circuit import Circuit
 from metaloop.hookgateway.connect_limiter import ConnectLimiter
-from metaloop.hookgateway.core.address import AddressPolicy
 from metaloop.hookgateway.core.breaker import Rules
 from metaloop.hookgateway.core.budgets import RetryBudget
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer
-from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.errors import ConnectionLost, ConnectionNotAccepted, EndpointDown, TimedOut
-from metaloop.hookgateway.exchange import Bounds, Request, answer_to
-from metaloop.hookgateway.pool import Pool
+from metaloop.hookgateway.exchange import Bounds, Request
+from metaloop.hookgateway.pool import Connections, OpenPool
 from metaloop.hookgateway.steps import LIMITER_PASSED, current_steps
 
 _MAX_ATTEMPTS: Final = 20
@@ -28,13 +26,11 @@ _MAX_ATTEMPTS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """What all webhooks share: permitted addresses, bounds on answers, rules of circuits, keep-alive."""
+    """What all webhooks share: how connections are opened, bounds on answers, rules of circuits."""
 
-    addresses: AddressPolicy
+    opened: OpenPool
     bounds: Bounds
     breaker_rules: Rules = field(default_factory=Rules)
-    keepalive_seconds: float
-    proxy_from_environment: bool = False
 
 
 class Webhook:
@@ -50,7 +46,7 @@ class Webhook:
         self._limiter = ConnectLimiter(endpoint)
         self._retries = RetryBudget()
         self._url = URL(endpoint.url, encoded=True)
-        self._pool: Pool | None = None
+        self._pool: Connections | None = None
 
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unchecked.
@@ -122,25 +118,18 @@ class Webhook:
     async def _send_once(self, request: Request, credentials: Credentials) -> Answer:
         pool = await self._pool_with(credentials)
         try:
-            async with pool.in_use() as session:
-                return await answer_to(request, session, tls=pool.tls, bounds=self._transport.bounds)
+            return await pool.answer_to(request, bounds=self._transport.bounds)
         except (asyncio.CancelledError, EndpointDown):
             # The idle connections to the same peer may be broken for the same reason: the next call makes a new one.
             if self._pool is pool:
                 await self.close()
             raise
 
-    async def _pool_with(self, credentials: Credentials) -> Pool:
+    async def _pool_with(self, credentials: Credentials) -> Connections:
         """The pool for these credentials. If they differ from those of the last call, the former pool retires."""
         if self._pool is not None and self._pool.credentials is credentials:
             return self._pool
-        transport = self._transport
-        fresh = Pool(
-            Dialer(transport.addresses, keepalive_seconds=transport.keepalive_seconds),
-            credentials,
-            over_tls=self.endpoint.scheme == "https",
-            proxy_from_environment=transport.proxy_from_environment,
-        )
+        fresh = self._transport.opened(self.endpoint, credentials)
         await self.close()
         self._pool = fresh
         return fresh

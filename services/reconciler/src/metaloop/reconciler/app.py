@@ -4,13 +4,14 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
 
 from metaloop.common.api.kinds import KINDS, Kinds
 from metaloop.common.bus.links import WorkerLink
 from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import StreamSettings
 from metaloop.common.bus.nats.worker import NatsWorkerLink
-from metaloop.common.http.peer import Peer
+from metaloop.common.http.peer import Asked, Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
@@ -42,27 +43,47 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
             _linked(settings) as link,
             KubeClient.connect(settings.kubeconfig) as kube,
             gateway_of(settings) as gateway,
-            EventRecorder.running(kube) as recorder,
+            assembled(service, settings, Peers(link=link, kube=kube, gateway=gateway), kinds=kinds, syncs=syncs),
         ):
-            hooks = HookCaller(gateway, token=settings.gateway_token)
-            server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
-            schemas = Schemas(kube)
-            service.run("schemas", schemas.run)
-            dependencies = Dependencies(
-                children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
-                hooks=hooks,
-                parents=ParentWriter(kube),
-                revisions=RevisionWriter(kube),
-                subscriptions=link,
-                recorder=recorder,
-                strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
-                guards=DeletionGuards(limits=settings.deletion_limits),
-            )
-            syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs)
-            _register(service, _worker(link, syncer, settings), link=link, kube=kube)
             yield
 
     return build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peers:
+    """Whom a reconciler talks to."""
+
+    link: WorkerLink
+    kube: KubeClient
+    gateway: Asked
+    """The hook gateway."""
+
+
+@asynccontextmanager
+async def assembled(
+    service: Service, settings: Settings, peers: Peers, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
+) -> AsyncIterator[None]:
+    """The reconciler, connected to its peers, for as long as the block lasts."""
+    link, kube = peers.link, peers.kube
+    async with EventRecorder.running(kube) as recorder:
+        hooks = HookCaller(peers.gateway, token=settings.gateway_token)
+        server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
+        schemas = Schemas(kube)
+        service.run("schemas", schemas.run)
+        dependencies = Dependencies(
+            children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
+            hooks=hooks,
+            parents=ParentWriter(kube),
+            revisions=RevisionWriter(kube),
+            subscriptions=link,
+            recorder=recorder,
+            strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
+            guards=DeletionGuards(limits=settings.deletion_limits),
+        )
+        syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs)
+        _register(service, _worker(link, syncer, settings), link=link, kube=kube)
+        yield
 
 
 @asynccontextmanager

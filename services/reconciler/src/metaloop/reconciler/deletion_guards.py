@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Final
 
 from metaloop.common.job import ControllerId
+from metaloop.common.machine import monotonic
 from metaloop.reconciler.core.children.deletion_guard import DeletionLimits, Guarded, deletes_all, guarded
 from metaloop.reconciler.core.model import ChildGroup, Observed, Plan
 

@@ -8,7 +8,7 @@ from metaloop.common.api.controller import Controller
 from metaloop.common.api.hook import Hook, HookName
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call as wire
-from metaloop.common.http.peer import Peer, header_lines
+from metaloop.common.http.peer import Asked, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.model import Observed
@@ -22,7 +22,7 @@ _EXCERPT_LENGTH: Final = 300
 class HookCaller:
     """Calls the hooks of all controllers through the gateway."""
 
-    def __init__(self, gateway: Peer, *, token: str) -> None:
+    def __init__(self, gateway: Asked, *, token: str) -> None:
         self._gateway = gateway
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._targets = VersionCache(_no_targets)

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
 from typing import Final, Protocol
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
+from metaloop.common.machine import monotonic
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger

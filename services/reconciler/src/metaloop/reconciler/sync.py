@@ -7,14 +7,13 @@ an outcome, an event and a report.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from time import monotonic
 from typing import assert_never
 
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import InvalidSpec, LeaseLost, MetaloopError
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
+from metaloop.common.machine import monotonic, utc_now
 from metaloop.common.observation import Granted
 from metaloop.common.related_query import RelatedQuery
 from metaloop.common.report import SyncReport
@@ -83,7 +82,7 @@ class Syncer:
         try:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
-                steps = sync_of(run.key, self.syncs)(observed, datetime.now(UTC))
+                steps = sync_of(run.key, self.syncs)(observed, utc_now())
                 await drive(steps, Driver(dependencies=self.dependencies, run=run, slot=slot, lease=lease).carry_out)
         except LeaseLost:
             raise

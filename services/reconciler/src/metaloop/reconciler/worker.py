@@ -10,18 +10,17 @@ A job whose lease was lost is dropped silently: another worker has it, or will h
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
-from uuid import uuid4
 
 from metaloop.common.bus.links import Delivery, WorkerLink
 from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
 from metaloop.common.job import Job
+from metaloop.common.machine import monotonic, unique_token
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
@@ -62,8 +61,8 @@ class Worker:
         self._link = link
         self._sync = sync
         self._settings = settings
-        self._clock = time.monotonic
-        self._id = uuid4().hex
+        self._clock = monotonic
+        self._id = unique_token()
         self._source = link.jobs(room=self._room, on_job=self._take)
         self._limiter = ConcurrencyLimiter(active=settings.active_jobs, total=settings.waiting_jobs, on_room=self._source.wake)
         self._in_flight = InFlightJobs(

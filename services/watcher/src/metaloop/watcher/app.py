@@ -3,7 +3,6 @@
 import asyncio
 import os
 import platform
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +16,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
+from metaloop.common.machine import wall_time
 from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.connectivity import BrokerConnectivity
@@ -159,9 +159,22 @@ class LeaderTerm:
 async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds = WORLDS) -> AsyncIterator[None]:
     """The watcher, part of the service for as long as the block lasts. It serves the kinds of `worlds`."""
     service.probes.alive("nats", _check_connected)  # until the first connection is made, which may take any time
+    spare_the_cache()
+    service.run("memory", collect_now_and_then)
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
         _linked(settings) as link,
+        assembled(service, settings, kube, link, worlds=worlds),
+    ):
+        yield
+
+
+@asynccontextmanager
+async def assembled(
+    service: Service, settings: WatcherSettings, kube: KubeClient, link: WatcherLink, *, worlds: Worlds = WORLDS
+) -> AsyncIterator[None]:
+    """The watcher on a connection to its cluster and a link to its bus, for as long as the block lasts."""
+    async with (
         EventRecorder.running(kube) as events,
         _leadership(service, kube, link, settings=settings) as leadership,
     ):
@@ -178,8 +191,6 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
         service.probes.ready("controllers", watcher.check_synced)
         count_queue(watcher.routing.queue)
         count_cache(watcher.routing.caches)
-        spare_the_cache()
-        service.run("memory", collect_now_and_then)
         service.run("stall detector", watcher.stalls.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
@@ -211,7 +222,7 @@ async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, 
     connectivity = BrokerConnectivity(link, patience_seconds=settings.leader_lease_seconds)
     candidate = Candidate(
         kube,
-        Election(identity=f"{platform.node()}-{os.getpid()}-{time.time_ns():x}", lease_seconds=settings.leader_lease_seconds),
+        Election(identity=f"{platform.node()}-{os.getpid()}-{int(wall_time() * 1e9):x}", lease_seconds=settings.leader_lease_seconds),
         lease=(settings.lease_namespace, f"metaloop-watcher-{settings.share.name}"),
         announce_resignation=link.announce_resignation,
         is_cut_off=connectivity.is_cut_off,

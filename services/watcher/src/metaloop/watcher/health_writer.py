@@ -4,12 +4,12 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
+from metaloop.common.machine import utc_now
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.health import ControllerHealth, HealthSummary, status_of
@@ -114,7 +114,7 @@ class HealthWriter:
         raw = health.raw
         written.last_at = self._clock()
         before = unstructured.child_object(raw, "status")
-        status = status_of(health.summary, before, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        status = status_of(health.summary, before, at=utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         if status != before:
             patch: JsonObject = {"metadata": {"uid": unstructured.uid(raw)}, "status": status}
             try:

@@ -1,16 +1,15 @@
 """Leader election: of the replicas of a shard, the holder of its Lease leads; the others are warm standbys."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
 from metaloop.common.errors import Conflict, MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import AlreadyExists, NotFound
+from metaloop.common.machine import boot_time, utc_now
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
@@ -29,11 +28,6 @@ Term: TypeAlias = Callable[[], Awaitable[object]]
 _RESIGN_SECONDS = 1.0
 _CUT_OFF = "metaloop.dev/cut-off"
 _WANTED_BY = "metaloop.dev/wanted-by"
-
-
-def boot_time() -> float:
-    """Seconds since the machine started, counted also while this process is stopped or the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Leadership(Protocol):
@@ -246,4 +240,4 @@ def _lease(record: LeaseRecord, *, namespace: str, name: str) -> JsonObject:
 
 
 def _wall_clock() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc_now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -14,7 +14,6 @@ unreadable  a garbled line is requested once more, from the last version; if it 
 """
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import Expired, Forbidden, NotFound, Refused, Unreadable
 from metaloop.common.kube.stream import WatchEvent, watch_event
+from metaloop.common.machine import randomness
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.common.waiting import is_set_within
@@ -253,7 +253,7 @@ class Reflector:
     async def _lines(self, start: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """The lines of a watch. Raises TimeoutError after too long a silence."""
         seconds = self._settings.shortest_watch_seconds
-        params = {**self._params, **start, "allowWatchBookmarks": "true", "timeoutSeconds": str(random.randint(seconds, 2 * seconds))}  # noqa: S311 - spreads load
+        params = {**self._params, **start, "allowWatchBookmarks": "true", "timeoutSeconds": str(randomness().randint(seconds, 2 * seconds))}
         loop = asyncio.get_running_loop()
         watching = self._settings.inactivity_seconds
         listing = min(watching, _LISTING_SILENCE_SECONDS)
@@ -331,7 +331,7 @@ class Reflector:
         """Record how a watch ended, and wait as long as is due before the next."""
         began = self._watches_since
         lasted = began is not None and asyncio.get_running_loop().time() - began >= _LASTING_SECONDS
-        seconds = self._backoff.after(ending, made_progress=self._has_advanced or lasted) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
+        seconds = self._backoff.after(ending, made_progress=self._has_advanced or lasted) * randomness().uniform(0.5, 1.0)
         if isinstance(error, Unavailable) and error.retry_after_seconds is not None and self._backoff.fruitless_ends > _EARLY_RETRIES:
             seconds = max(seconds, min(error.retry_after_seconds, _LONGEST_RETRY_AFTER_SECONDS))
         _endings_total.labels(str(self._watch.id), ending.value).inc()

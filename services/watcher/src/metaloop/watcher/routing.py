@@ -1,7 +1,6 @@
 """Caches, queue and router of one watcher, connected."""
 
-import time
-
+from metaloop.common.machine import monotonic
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.core.observer import Observer
@@ -15,7 +14,7 @@ from metaloop.watcher.workqueue import Clock, WorkQueue
 class Routing:
     """The parts through which a change passes from its cache to the queue."""
 
-    def __init__(self, *, shard: str, limits: Limits, served: ServedResources, changed: Signal, clock: Clock = time.monotonic) -> None:
+    def __init__(self, *, shard: str, limits: Limits, served: ServedResources, changed: Signal, clock: Clock = monotonic) -> None:
         self.caches = Caches()
         self.queue = WorkQueue(shard=shard, cache=self.caches, limits=limits, clock=clock)
         self.ownership = Ownership(self.queue)

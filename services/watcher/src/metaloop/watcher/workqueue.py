@@ -4,12 +4,12 @@ Every call is made at the time of the clock, and whatever may let a job go sets 
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from metaloop.common.bus.messages import Renewal
 from metaloop.common.job import ControllerId, Job, JobKey
+from metaloop.common.machine import monotonic, wall_time
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport
@@ -29,7 +29,7 @@ __all__ = ["Clock", "MarkClass", "WorkQueue"]
 class WorkQueue:
     """The units of work of one shard: marked by the router, handed out by the dispatcher."""
 
-    def __init__(self, *, shard: str, cache: CacheProgress, limits: Limits, clock: Clock = time.monotonic) -> None:
+    def __init__(self, *, shard: str, cache: CacheProgress, limits: Limits, clock: Clock = monotonic) -> None:
         self.clock = clock
         self.wakeup = asyncio.Event()
         """Set whenever a job may go, or a timer may be due earlier than before. The dispatcher clears it."""
@@ -46,7 +46,7 @@ class WorkQueue:
         self._state = self._new_state()
 
     def _new_state(self) -> QueueState:
-        epoch = f"{time.time_ns():x}"  # no earlier term of any watcher had it
+        epoch = f"{int(wall_time() * 1e9):x}"  # no earlier term of any watcher had it
         return QueueState(shard=self._shard, epoch=epoch, cache=self._cache, limits=self._limits)
 
     # -- from the router -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from aiohappyeyeballs import start_connection
@@ -41,8 +41,16 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
+class Asked(Protocol):
+    """A server that answers requests, wherever it is."""
+
+    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
+        """The answer to one request. `headers` comes from `header_lines`. Raises OSError where there is none."""
+        ...
+
+
 class Peer:
-    """A client for the server at one URL prefix.
+    """`Asked` over HTTP. A client for the server at one URL prefix.
 
     Requests may run concurrently, each on its own connection; their number is the caller's to limit.
     """

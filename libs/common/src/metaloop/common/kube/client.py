@@ -1,7 +1,6 @@
 """KubeClient: requests to an API server, in raw bytes and JSON instead of generated models."""
 
 import asyncio
-import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,8 @@ from metaloop.common.kube.body import object_of
 from metaloop.common.kube.credentials import Credentials
 from metaloop.common.kube.errors import Invalid, TooManyRequests
 from metaloop.common.kube.request_limiter import RequestLimiter
-from metaloop.common.kube.transport import JSON, Request, Transport
+from metaloop.common.kube.transport import JSON, Exchanges, Request, Transport
+from metaloop.common.machine import randomness
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import name as name_of
 from metaloop.common.objects.unstructured import namespace as namespace_of
@@ -44,7 +44,7 @@ class KubeClient:
     Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect.
     """
 
-    def __init__(self, transport: Transport, *, limiter: RequestLimiter) -> None:
+    def __init__(self, transport: Exchanges, *, limiter: RequestLimiter) -> None:
         self._transport = transport
         self._limiter = limiter
 
@@ -87,7 +87,7 @@ class KubeClient:
                 wait_seconds = rejected.retry_after_seconds or _MAX_WAIT_SECONDS
                 if wait_seconds > _MAX_WAIT_SECONDS or tried == _TRIES - 1:
                     raise
-                await asyncio.sleep(wait_seconds * random.uniform(1.0, 1.25))  # noqa: S311 - jitter, not security
+                await asyncio.sleep(wait_seconds * randomness().uniform(1.0, 1.25))
             else:
                 return answer
             finally:

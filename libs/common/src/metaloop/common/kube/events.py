@@ -1,7 +1,6 @@
 """EventRecorder: writes Kubernetes Events about users' objects from a background task, so that callers never wait."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
 from metaloop.common.kube.correlation import Correlated, Correlator, Occurrence, Subject
 from metaloop.common.kube.errors import NotFound
+from metaloop.common.machine import wall_time
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger, metrics
@@ -68,7 +68,7 @@ class EventRecorder:
     def record(self, regarding: JsonObject, event_type: EventType, reason: str, message: str) -> None:
         """Queue an Event about `regarding`, unless the object has used up its rate or the queue is full."""
         occurrence = Occurrence(subject=_subject(regarding), type=event_type, reason=reason, message=_shortened(message))
-        correlated = self._correlator.correlate(occurrence, now=time.time())
+        correlated = self._correlator.correlate(occurrence, now=wall_time())
         if correlated is None:
             _events_total.labels("limited").inc()
             return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from time import perf_counter
+from typing import Protocol
 
 import aiohttp
 from multidict import CIMultiDict
@@ -56,8 +57,20 @@ class Request:
         return f"{self.method} {self.target.partition('?')[0]}"
 
 
+class Exchanges(Protocol):
+    """Carries requests to an API server: what a KubeClient stands on."""
+
+    async def exchange(self, request: Request) -> bytes:
+        """The body of a successful answer. Raises the error of kube/errors.py for any other."""
+        ...
+
+    def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+        """The lines of an answer as they arrive. `on_open` is called once the server has accepted the request."""
+        ...
+
+
 class Transport:
-    """Connections to one API server, with one identity at a time."""
+    """`Exchanges` over HTTP. Connections to one API server, with one identity at a time."""
 
     def __init__(self, credentials: Credentials, session: aiohttp.ClientSession, *, timeout_seconds: float) -> None:
         self._credentials = credentials
@@ -100,7 +113,7 @@ class Transport:
             async with _sent(self._session, request, identity) as answer:
                 _requests_total.labels("WATCH", answer.status).inc()
                 if answer.status != 200:
-                    raise _failure(request, await _read(answer))
+                    raise failure_of(request, await _read(answer))
                 on_open()
                 try:
                     async for line in _split(answer.content, request):
@@ -131,7 +144,7 @@ class Transport:
         _request_seconds.labels(request.method).observe(perf_counter() - began)
         _requests_total.labels(request.method, answer.status).inc()
         if answer.status >= 300:
-            raise _failure(request, answer)
+            raise failure_of(request, answer)
         return answer.body
 
     async def _answer_to(self, request: Request, identity: Identity) -> Answer:
@@ -222,7 +235,8 @@ def _content_type(request: Request) -> str:
     return request.content_type if request.body is not None else ""
 
 
-def _failure(request: Request, answer: Answer) -> MetaloopError:
+def failure_of(request: Request, answer: Answer) -> MetaloopError:
+    """The error of kube/errors.py for an answer that is no success."""
     status = api_status(answer.status, answer.body)
     return refusal(status, request=str(request), retry_after_seconds=_seconds(answer.header("Retry-After")))
 
