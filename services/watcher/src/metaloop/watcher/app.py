@@ -16,7 +16,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
-from metaloop.common.machine import wall_time
+from metaloop.common.machine import unique_token
 from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.connectivity import BrokerConnectivity
@@ -164,15 +164,17 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
         _linked(settings) as link,
-        assembled(service, settings, kube, link, worlds=worlds),
+        assembled(service, settings, kube, link, worlds=worlds) as watcher,
     ):
+        count_queue(watcher.routing.queue)
+        count_cache(watcher.routing.caches)
         yield
 
 
 @asynccontextmanager
 async def assembled(
     service: Service, settings: WatcherSettings, kube: KubeClient, link: WatcherLink, *, worlds: Worlds = WORLDS
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Watcher]:
     """The watcher on a connection to its cluster and a link to its bus, for as long as the block lasts."""
     async with (
         EventRecorder.running(kube) as events,
@@ -189,8 +191,6 @@ async def assembled(
         service.probes.ready("nats", link.check)
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
-        count_queue(watcher.routing.queue)
-        count_cache(watcher.routing.caches)
         service.run("stall detector", watcher.stalls.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
@@ -202,7 +202,7 @@ async def assembled(
             )
             service.run("views", partial(views.serve, settings.debug_port))
         service.run("lead", partial(leadership.run, term.run))
-        yield
+        yield watcher
 
 
 @asynccontextmanager
@@ -222,7 +222,7 @@ async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, 
     connectivity = BrokerConnectivity(link, patience_seconds=settings.leader_lease_seconds)
     candidate = Candidate(
         kube,
-        Election(identity=f"{platform.node()}-{os.getpid()}-{int(wall_time() * 1e9):x}", lease_seconds=settings.leader_lease_seconds),
+        Election(identity=f"{platform.node()}-{os.getpid()}-{unique_token()[:16]}", lease_seconds=settings.leader_lease_seconds),
         lease=(settings.lease_namespace, f"metaloop-watcher-{settings.share.name}"),
         announce_resignation=link.announce_resignation,
         is_cut_off=connectivity.is_cut_off,

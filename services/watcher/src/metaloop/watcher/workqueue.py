@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from metaloop.common.bus.messages import Renewal
 from metaloop.common.job import ControllerId, Job, JobKey
-from metaloop.common.machine import monotonic, wall_time
+from metaloop.common.machine import monotonic, unique_token
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport
@@ -46,7 +46,7 @@ class WorkQueue:
         self._state = self._new_state()
 
     def _new_state(self) -> QueueState:
-        epoch = f"{int(wall_time() * 1e9):x}"  # no earlier term of any watcher had it
+        epoch = unique_token()[:16]  # no earlier term of any watcher had it
         return QueueState(shard=self._shard, epoch=epoch, cache=self._cache, limits=self._limits)
 
     # -- from the router -----------------------------------------------------------------------------------------------
