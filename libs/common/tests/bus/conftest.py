@@ -6,9 +6,9 @@ import pytest
 from metaloop.common.bus.links import WatcherLink, WorkerLink
 
 from .hands import Watcher
-from .subject import BusUnderTest, NatsBus
+from .subject import BusUnderTest, MemoryBus, NatsBus
 
-IMPLEMENTATIONS = {"nats": NatsBus.start}
+IMPLEMENTATIONS = {"nats": NatsBus.start, "memory": MemoryBus.start}
 """Each of them passes the tests of this folder; those in the folders below concern one of them."""
 
 

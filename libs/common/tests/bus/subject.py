@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Protocol
 
 from metaloop.common.bus.links import WatcherLink, WorkerLink
@@ -13,6 +14,10 @@ from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.testing.builders import SHARD
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
+from metaloop.simulation.bus.broker import Broker as MemoryBroker
+from metaloop.simulation.bus.links import PART_BYTES, MemoryWatcherLink, MemoryWorkerLink
+from metaloop.simulation.faultplan import FaultPlan
+from metaloop.simulation.network import Network, Port
 
 ACK_WAIT_SECONDS = 1.0
 
@@ -96,3 +101,41 @@ class NatsBus:
 
     async def _is_connected(self) -> None:
         await eventually(lambda: all(connection.is_connected for connection in self._connections))
+
+
+class MemoryBus:
+    """The simulation's model of the bus, on real time."""
+
+    large_bytes = 2 * PART_BYTES + 123
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+        self._wires = [broker.connect(Port(name)) for name in ("watcher", "other watcher", "worker", "other worker")]
+        ours, others, theirs, still_others = self._wires
+        self.worker: WorkerLink = MemoryWorkerLink(wire=theirs)
+        self.other_worker: WorkerLink = MemoryWorkerLink(wire=still_others)
+        self.watcher: WatcherLink = MemoryWatcherLink(wire=ours, shard=SHARD)
+        self.other_watcher: WatcherLink = MemoryWatcherLink(wire=others, shard=SHARD)
+
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, _: Path) -> AsyncIterator["MemoryBus"]:
+        """A bus with a broker of its own, for the length of the block."""
+        bus = cls(MemoryBroker(Network(random=Random(1), faults=FaultPlan()), ack_wait_seconds=ACK_WAIT_SECONDS))
+        await bus.watcher.ensure_stream()
+        yield bus
+
+    def watcher_of(self, shard: str) -> WatcherLink:
+        return MemoryWatcherLink(wire=self._wires[1], shard=shard)
+
+    async def stop(self) -> None:
+        self._broker.stop()
+
+    async def restart(self) -> None:
+        self._broker.start()
+        await eventually(lambda: all(wire.is_connected for wire in self._wires))
+
+    async def wipe(self) -> None:
+        await self.stop()
+        self._broker.stream.wipe()
+        await self.restart()

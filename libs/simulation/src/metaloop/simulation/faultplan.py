@@ -1,0 +1,282 @@
+"""What goes wrong in a run, and when: nothing, one crash at a chosen point, or everything now and then."""
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from metaloop.common.kube.transport import Request
+from metaloop.simulation.network import API, BUS, DELIVERED, GATEWAY, NORMAL, Answered, MessageFate, RequestFate
+from metaloop.simulation.webhooks import CallEnd, CallFate
+
+if TYPE_CHECKING:
+    from metaloop.simulation.world import World
+
+WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+_SILENCE_SECONDS: Final = 90.0
+"""Longer than the silence after which a watch is opened again."""
+
+
+class FaultPlan:
+    """Nothing goes wrong. Other plans begin from this one."""
+
+    points = 0
+    """How many writes and messages there were so far that could be a crash point."""
+
+    settling_seconds = 10.0
+    """How long after everything is as desired nothing may happen any more."""
+
+    def attach(self, world: "World") -> None:
+        """The world that begins to run."""
+
+    def cease(self) -> None:
+        """Let nothing go wrong from now on, and everything work again."""
+
+    def pause_seconds(self) -> float:
+        """How long users wait between two changes, beside for the effect of the first."""
+        return 0.0
+
+    def of_request(self, process: str, request: Request) -> RequestFate:
+        """What becomes of a request."""
+        del process, request
+        return NORMAL
+
+    def after_write(self, process: str, request: Request) -> None:
+        """A write was executed, and its answer is not under way yet."""
+
+    def of_message(self, sender: str, subject: tuple[str, ...]) -> MessageFate:
+        """What becomes of a message on the bus."""
+        del sender, subject
+        return DELIVERED
+
+    def of_watch_event(self, process: str) -> float:
+        """How many seconds late an event of a watch is."""
+        del process
+        return 0.0
+
+    def of_call(self, path: str) -> CallFate:
+        """What becomes of a call to a webhook."""
+        del path
+        return CallFate()
+
+
+class CrashPoint(FaultPlan):
+    """One process crashes: the sender of the write or message with this number, once it is executed or under way.
+
+    Without a number nothing crashes, and `points` says how many numbers there are.
+    """
+
+    def __init__(self, number: int | None = None) -> None:
+        self._number = number
+        self._world: World | None = None
+
+    def attach(self, world: "World") -> None:
+        """The world that begins to run."""
+        self._world = world
+
+    def cease(self) -> None:
+        """Crash nothing any more."""
+        self._world = None
+
+    def after_write(self, process: str, request: Request) -> None:
+        """A write was executed: its sender may crash before the answer."""
+        if "/leases/" not in request.target and "/events" not in request.target:
+            self._pass(process)
+
+    def of_message(self, sender: str, subject: tuple[str, ...]) -> MessageFate:
+        """Deliver the message; its sender may crash."""
+        if " " not in sender and subject[0] not in {"check", "pull", "keep alive"}:
+            self._pass(sender)
+        return DELIVERED
+
+    def _pass(self, process: str) -> None:
+        if self._world is None:
+            return
+        if self.points == self._number:
+            # A process that does something can't be ended in the middle of it: it ends before it does anything else.
+            self._world.network.later(0.0, self._world.processes[process].crash)
+        self.points += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """How likely each fault is: of each request, message and call; and how often a second everything else happens."""
+
+    request: float = 0.02
+    message: float = 0.02
+    watch_event: float = 0.02
+    call: float = 0.05
+    incidents: float = 0.3
+
+
+class RandomFaults(FaultPlan):
+    """Everything goes wrong now and then, as a seed decides, until `cease`."""
+
+    def __init__(self, seed: str, *, rates: Rates | None = None) -> None:
+        self._random = Random(f"{seed}/faults")  # noqa: S311 - a seed decides everything
+        # Some runs are calm, and some are not: what breaks only in peace is found, too.
+        calm = self._random.choice((0.3, 1.0, 2.0, 4.0))
+        self._rates = rates or Rates()
+        self._factor = calm
+        self._is_over = False
+        self._world: World | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def attach(self, world: "World") -> None:
+        """Have incidents happen to this world."""
+        self._world = world
+        self._task = asyncio.get_running_loop().create_task(self._incidents(world), name="incidents")
+
+    def cease(self) -> None:
+        """Mend everything."""
+        self._is_over = True
+        if self._task is not None:
+            self._task.cancel()
+        if self._world is not None:
+            _mend(self._world)
+
+    def pause_seconds(self) -> float:
+        """Some time, in which something else may go wrong."""
+        return min(self._random.expovariate(0.2), 20.0)
+
+    def of_request(self, process: str, request: Request) -> RequestFate:
+        """What becomes of a request: most are served."""
+        del process
+        if not self._strikes(self._rates.request):
+            return NORMAL
+        chance = self._random.random()
+        is_write = request.method in WRITES
+        if chance < 0.2:
+            return RequestFate(answered=Answered.REFUSED, code=self._random.choice((429, 500, 503, 504)))
+        if chance < 0.4 and is_write:
+            return RequestFate(answered=Answered.REFUSED, code=409)
+        if chance < 0.6 and is_write:
+            return RequestFate(answered=Answered.FAILED, code=self._random.choice((500, 504)))
+        if chance < 0.8:
+            return RequestFate(answered=Answered.LOST if is_write else Answered.UNSENT)
+        return RequestFate(delay_seconds=self._random.uniform(0.1, 8.0))
+
+    def of_message(self, sender: str, subject: tuple[str, ...]) -> MessageFate:
+        """What becomes of a message: most arrive."""
+        if not self._strikes(self._rates.message):
+            return DELIVERED
+        match self._random.randrange(3):
+            case 0:
+                self._note(f"message {' '.join(subject)} of {sender} is LOST")
+                return MessageFate(delays=())
+            case 1:
+                self._note(f"message {' '.join(subject)} of {sender} is DOUBLED")
+                return MessageFate(delays=(0.0, self._random.uniform(0.0, 2.0)))
+            case _:
+                self._note(f"message {' '.join(subject)} of {sender} is LATE")
+                return MessageFate(delays=(self._random.uniform(0.01, 4.0),))
+
+    def of_watch_event(self, process: str) -> float:
+        """How late an event is: most are in time."""
+        del process
+        return self._random.choice((0.05, 0.5, 3.0)) if self._strikes(self._rates.watch_event) else 0.0
+
+    def of_call(self, path: str) -> CallFate:
+        """What becomes of a call: most are answered."""
+        del path
+        seconds = self._random.uniform(0.002, 0.05)
+        if not self._strikes(self._rates.call):
+            return CallFate(seconds=seconds)
+        if self._random.random() < 0.3:
+            return CallFate(seconds=self._random.uniform(0.5, 7.0))
+        return CallFate(end=self._random.choice([*CallEnd]), seconds=seconds)
+
+    def _note(self, what: str) -> None:
+        if self._world is not None:
+            self._world.history.note("network", what)
+
+    def _strikes(self, rate: float) -> bool:
+        return not self._is_over and self._random.random() < rate * self._factor
+
+    async def _incidents(self, world: "World") -> None:
+        rate = self._rates.incidents * self._factor
+        while rate:
+            await asyncio.sleep(self._random.expovariate(rate))
+            incident = self._random.choice(INCIDENTS)
+            incident(world, self._random)
+
+
+# -- incidents ---------------------------------------------------------------------------------------------------------
+
+
+def crash(world: "World", random: Random) -> None:
+    """A process ends at once."""
+    random.choice([*world.processes.values()]).crash()
+
+
+def stall(world: "World", random: Random) -> None:
+    """A process is stopped for a while."""
+    random.choice([*world.processes.values()]).stall(random.choice((0.3, 1.5, 6.0, 12.0)))
+
+
+def partition(world: "World", random: Random) -> None:
+    """Nothing passes between a process and one of its peers for a while."""
+    process = random.choice([*world.watchers, *world.reconcilers])
+    peer = random.choice((API, BUS) if process in world.watchers else (API, BUS, GATEWAY))
+    seconds = random.choice((0.5, 3.0, 12.0))
+    world.history.note(process.name, f"CUT OFF from {peer} for {seconds:g} s")
+    port = process.port
+    port.cut(peer)
+    world.network.later(seconds, port.join, peer)
+
+
+def broker_restart(world: "World", random: Random) -> None:
+    """The broker is away for a while, and may have lost its store."""
+    is_wiped, seconds = random.random() < 0.5, random.choice((0.5, 3.0, 8.0))
+    world.history.note("broker", f"AWAY for {seconds:g} s{', and loses its store' if is_wiped else ''}")
+    world.broker.stop()
+    if is_wiped:
+        world.broker.stream.wipe()
+    world.network.later(seconds, world.broker.start)
+
+
+def watches_end(world: "World", random: Random) -> None:
+    """The API server ends all watches; it may have forgotten the changes from which they would resume."""
+    is_compacted = random.random() < 0.5
+    world.history.note("api server", f"ends all watches{', and forgets all changes' if is_compacted else ''}")
+    if is_compacted:
+        world.api.store.compact()
+    world.api.end_watches()
+
+
+def watches_go_silent(world: "World", random: Random) -> None:
+    """The connections of a process' watches die, and nobody notices before they were silent for too long."""
+    process = random.choice(world.watchers)
+    world.history.note(process.name, "its watches go SILENT")
+    world.api.silence_watches(process.port)
+    world.plan.settling_seconds = _SILENCE_SECONDS
+
+
+def resource_fails(world: "World", random: Random) -> None:
+    """The API server fails all requests for one resource for a while."""
+    info = random.choice([collection.info for collection in world.api.store.collections.values()])
+    code, seconds = random.choice((500, 503)), random.choice((2.0, 10.0))
+    world.history.note("api server", f"answers {code} for {info.resource} for {seconds:g} s")
+    world.api.break_resource(info.id, code)
+    world.network.later(seconds, world.api.mend_resource, info.id)
+
+
+def clock_jumps(world: "World", random: Random) -> None:
+    """Somebody sets the wall clock of a process."""
+    process, seconds = random.choice([*world.processes.values()]), random.uniform(-3600.0, 3600.0)
+    world.history.note(process.name, f"CLOCK is {seconds:+.0f} s ahead")
+    process.machine.set_ahead(seconds)
+
+
+INCIDENTS: Final = (crash, crash, stall, partition, partition, broker_restart, watches_end, watches_go_silent, resource_fails, clock_jumps)
+
+
+def _mend(world: "World") -> None:
+    for process in world.processes.values():
+        for peer in (API, BUS, GATEWAY):
+            process.port.join(peer)
+        process.resume()
+    world.broker.start()
+    for info in tuple(world.api.broken):
+        world.api.mend_resource(info)

@@ -1,0 +1,134 @@
+"""The way from reconcilers to the gateway's HTTP application, without sockets: one ASGI call for each request."""
+
+import asyncio
+from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from metaloop.common.http.answer import Answer
+from metaloop.common.http.connection import NoAnswer
+from metaloop.common.http.peer import NoConnection
+from metaloop.simulation.network import GATEWAY, Network, Port
+from metaloop.simulation.processes import Process
+from metaloop.simulation.webhooks import caller
+
+_NOTICED_SECONDS: Final = 4.0
+"""How long the gateway takes to notice that a caller vanished without a word: its keep-alive."""
+_CALLER_NOTICES_SECONDS: Final = 30.0
+"""How long a caller takes to notice that the gateway did: its keep-alive."""
+
+
+@dataclass(slots=True, eq=False)
+class _Exchange:
+    """One request on its way through the gateway, and its answer."""
+
+    headers: bytes
+    body: bytes
+    reply: "asyncio.Future[Answer]"
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+    status: int = 0
+    answer_headers: tuple[tuple[bytes, bytes], ...] = ()
+    is_requested: bool = False
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """ASGI's receive: the request, then the caller's disconnection."""
+        if not self.is_requested:
+            self.is_requested = True
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        await self.disconnected.wait()
+        return {"type": "http.disconnect"}
+
+    def scope(self, method: str, target: str) -> dict[str, Any]:
+        """ASGI's scope."""
+        lines = [line.partition(b": ") for line in self.headers.split(b"\r\n") if line]
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": target,
+            "raw_path": target.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(name.lower(), value) for name, _, value in lines],
+            "client": ("caller", 1),
+            "server": ("gateway", 80),
+        }
+
+
+class GatewayPeer:
+    """`Asked` over the model's network: the gateway as one reconciler reaches it, or one of several in turn."""
+
+    def __init__(self, gateways: Sequence[Process], port: Port, network: Network) -> None:
+        self._gateways = gateways
+        self._port = port
+        self._network = network
+        self._turn = 0
+
+    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
+        """The answer to one request. Raises NoConnection and NoAnswer."""
+        gateway = self._running()
+        if gateway is None or not self._port.reaches(GATEWAY):
+            raise NoConnection("no gateway can be reached")
+        exchange = _Exchange(headers, body or b"", asyncio.get_running_loop().create_future())
+        theirs = gateway.port
+        listener = self._notice(exchange, theirs)
+        self._port.on_change.append(listener)
+        theirs.on_change.append(listener)
+        self._network.later(self._network.trip(), self._arrive, gateway, theirs, exchange, (method, target))
+        try:
+            return await exchange.reply
+        finally:
+            self._port.on_change.remove(listener)
+            with suppress(ValueError):
+                theirs.on_change.remove(listener)
+            self._network.later(self._network.trip() if self._port.reaches(GATEWAY) else 0.0, exchange.disconnected.set)
+
+    def _running(self) -> Process | None:
+        self._turn += 1
+        running = [each for each in self._gateways if each.is_running]
+        return running[self._turn % len(running)] if running else None
+
+    def _notice(self, exchange: _Exchange, theirs: Port) -> Callable[[], None]:
+        def notice() -> None:
+            if not theirs.is_alive:
+                self._network.later(self._network.trip(), _break, exchange)
+            elif not self._port.is_alive:
+                self._network.later(self._network.trip(), exchange.disconnected.set)
+            elif not self._port.reaches(GATEWAY):
+                self._network.later(_NOTICED_SECONDS, exchange.disconnected.set)
+                self._network.later(_CALLER_NOTICES_SECONDS, _break, exchange)
+
+        return notice
+
+    def _arrive(self, gateway: Process, theirs: Port, exchange: _Exchange, request: tuple[str, str]) -> None:
+        if not theirs.is_alive or gateway.service is None or exchange.disconnected.is_set():
+            _break(exchange)
+            return
+        app = gateway.service.app
+        name = f"{self._port.process}#{self._port.number}"
+
+        async def serve() -> None:
+            caller.set(name)
+            await app(exchange.scope(*request), exchange.receive, send)
+            await asyncio.sleep(self._network.trip())
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status, exchange.answer_headers = message["status"], tuple(message["headers"])
+            elif not message.get("more_body"):
+                answer = Answer(exchange.status, exchange.answer_headers, message["body"])
+                self._network.later(self._network.trip(), self._return, exchange, answer)
+
+        gateway.spawn(lambda: asyncio.get_running_loop().create_task(serve(), name="http request"))
+
+    def _return(self, exchange: _Exchange, answer: Answer) -> None:
+        if self._port.reaches(GATEWAY) and not exchange.reply.done():
+            exchange.reply.set_result(answer)
+
+
+def _break(exchange: _Exchange) -> None:
+    if not exchange.reply.done():
+        exchange.reply.set_exception(NoAnswer("the connection ended before the answer"))

@@ -1,0 +1,102 @@
+"""An event loop on virtual time: when nothing is ready, its clock advances to the next timer, without waiting."""
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar
+from typing import Any, Final
+
+START_SECONDS: Final = 1000.0
+
+owner: ContextVar[str] = ContextVar("owner", default="")
+"""The simulated process that a callback belongs to; empty for the models and the story."""
+
+
+class NothingLeft(RuntimeError):
+    """No callback is ready and no timer is set: the run would wait for ever."""
+
+
+class _Task(asyncio.Task[Any]):
+    """A task whose hash follows from the order of creation.
+
+    asyncio keeps tasks in sets and cancels them in the order of the set. By addresses, that order would differ from run
+    to run.
+    """
+
+    def __hash__(self) -> int:
+        return self.number
+
+    number: int = 0
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop without I/O. Callbacks of a stalled process wait until it goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = START_SECONDS
+        self._ready: deque[asyncio.Handle]
+        self._scheduled: list[asyncio.TimerHandle]
+        self._stalled: dict[str, list[asyncio.Handle]] = {}
+        self._tasks_made = 0
+        self.set_task_factory(self._make_task)  # pyright: ignore[reportArgumentType]
+
+    def time(self) -> float:
+        """Seconds of virtual time."""
+        return self._now
+
+    def stall(self, process: str) -> None:
+        """Run nothing of a process until `resume`, as if it were stopped by a signal."""
+        self._stalled.setdefault(process, [])
+
+    def resume(self, process: str) -> None:
+        """Have a process go on with all that became ready meanwhile."""
+        self._ready.extend(self._stalled.pop(process, ()))
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> _Task:
+        task = _Task(coro, loop=loop, context=context)
+        self._tasks_made += 1
+        task.number = self._tasks_made
+        return task
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled
+        if not ready and not self._stopping:
+            self._advance()
+        while scheduled and scheduled[0].when() <= self._now:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                self._run(handle)
+
+    def _run(self, handle: asyncio.Handle) -> None:
+        if self._stalled:
+            held = self._stalled.get(handle._context.get(owner, ""))  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+            if held is not None:
+                held.append(handle)
+                return
+        handle._run()  # noqa: SLF001
+
+    def _advance(self) -> None:
+        """Let the time pass until the next timer."""
+        scheduled = self._scheduled
+        while scheduled and scheduled[0].cancelled():
+            heapq.heappop(scheduled)._scheduled = False  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+        if not scheduled:
+            raise NothingLeft("no callback is ready and no timer is set")
+        self._now = max(self._now, scheduled[0].when())
+
+    _stopping: bool
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Do nothing: a cancelled timer is dropped when it is due."""
+
+    def _write_to_self(self) -> None:
+        """Do nothing: no other thread wakes this loop."""
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """Do nothing: there is no I/O."""
