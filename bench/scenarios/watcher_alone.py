@@ -14,7 +14,7 @@ from bench.run import Run
 from bench.system import NAMESPACE, PARENTS, System
 from bench.usage import API_SERVER
 from metaloop.common.bus.nats.connection import connected
-from metaloop.common.bus.nats.subjects import ALL_JOBS
+from metaloop.common.bus.nats.subjects import Subjects
 from metaloop.common.json import JsonObject
 from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS
 from metaloop.devkit.testbed.lab import install_parent
@@ -82,7 +82,7 @@ async def _start(system: System, count: int) -> _Start:
 
     async with connected(system.platform.broker.url, name="bench") as connection, asyncio.TaskGroup() as tasks:
         starting = tasks.create_task(system.stack.watcher.start())
-        async with connection.listening(ALL_JOBS, hear):
+        async with connection.listening(Subjects().all_jobs, hear):
             await heard.wait()
             first_job = time.monotonic() - began
             await starting

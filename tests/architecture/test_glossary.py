@@ -50,7 +50,7 @@ _PLATFORM = (
     "Fair Flow Forget Found Group Health Id Ignore Index Keep Key Lane Large Learn Limits Missing Nats Never Next "
     "No Object Objects Observer Owned Parts Password Permit Policy Problem Progress Purpose Queue Recall Record Ref "
     "Replies Request Resource Resources Result Retry Scope Secrets Served Settings Shown Signal Stage State Status "
-    "Stream Summary Ticket Timer Timers Token Touched Undesired Unit Unsupported Up User Wait Waiting Watch "
+    "Stream Subject Subjects Summary Ticket Timer Timers Token Touched Undesired Unit Unsupported Up User Wait Waiting Watch "
 )
 WORDS_OF_THE_PLATFORM = frozenset(_PLATFORM.split())
 """Words of Kubernetes, HTTP, NATS and programming: a public name of nothing but these needs no entry."""

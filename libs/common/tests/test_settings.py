@@ -71,3 +71,18 @@ def test_settings_do_not_change():
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_described(name: str):
     assert Settings.model_fields[name].description
+
+
+@pytest.mark.parametrize("prefix", ["", "east", "team-1_blue"])
+def test_nats_prefix_is_one_plain_token(monkeypatch: pytest.MonkeyPatch, prefix: str):
+    monkeypatch.setenv("METALOOP_NATS_PREFIX", prefix)
+
+    assert load_settings(Settings).nats_prefix == prefix
+
+
+@pytest.mark.parametrize("prefix", ["east.west", "east>", "*", "ea st", "x" * 65])
+def test_nats_prefix_that_is_no_plain_token_is_refused(monkeypatch: pytest.MonkeyPatch, prefix: str):
+    monkeypatch.setenv("METALOOP_NATS_PREFIX", prefix)
+
+    with pytest.raises(SystemExit):
+        load_settings(Settings)

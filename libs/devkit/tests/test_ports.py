@@ -2,7 +2,7 @@
 
 import socket
 
-from metaloop.devkit.ports import LOOPBACK, free_port, free_ports, is_free
+from metaloop.devkit.ports import LOOPBACK, free_port, free_ports, free_range, is_free
 
 
 def test_a_server_can_listen_on_a_picked_port() -> None:
@@ -23,3 +23,9 @@ def test_ports_picked_together_differ() -> None:
     ports = free_ports(20)
 
     assert len(set(ports)) == 20
+
+
+def test_all_ports_of_a_range_are_free() -> None:
+    first = free_range(5)
+
+    assert all(is_free(port) for port in range(first, first + 5))

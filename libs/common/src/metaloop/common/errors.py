@@ -3,7 +3,8 @@
     MetaloopError                  never raised itself
     ├── Transient                  nobody has to change anything: retried
     │   ├── Unavailable            a peer (API server, bus, gateway) can't be reached or is overloaded
-    │   │   └── NobodyThere        the bus knows of nobody who would answer
+    │   │   ├── NobodyThere        the bus knows of nobody who would answer
+    │   │   └── OtherCluster       the bus belongs to another cluster
     │   ├── Conflict               the cluster moved on: read again, decide again
     │   └── LeaseLost              this worker may no longer act for the parent
     ├── Persistent                 somebody must change something that no watch shows us: retried with backoff
@@ -53,6 +54,10 @@ class NobodyThere(Unavailable):
     """Nobody listens to what was asked, as far as the bus knows: it said so at once."""
 
     fault = Fault.NOBODY_THERE
+
+
+class OtherCluster(Unavailable):
+    """The job stream belongs to another cluster: this one's services must not use it. Its text says what helps."""
 
 
 class Conflict(Transient):

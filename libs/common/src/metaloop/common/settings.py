@@ -64,6 +64,12 @@ class NatsSettings(EnvironmentSettings):
     """The NATS settings, which watcher and reconciler must agree on."""
 
     nats_url: str = Field(default="nats://127.0.0.1:4222", description="The NATS server, with JetStream; several separated by commas.")
+    nats_prefix: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_-]*$",
+        max_length=64,
+        description="Begins the names of the job stream and of all subjects on the NATS server. Clusters that share a server need one each.",
+    )
     ack_wait_seconds: float = Field(
         default=5.0,
         gt=0.5,

@@ -10,7 +10,7 @@ from metaloop.common.bus.messages import ClaimRequest, OfferOutcome
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
-from metaloop.common.bus.nats.subjects import claim_subject
+from metaloop.common.bus.nats.subjects import Subjects
 from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
@@ -50,7 +50,7 @@ async def offered(connection: Connection, name: str) -> OfferOutcome:
     def tell(_: JobKey, outcome: OfferOutcome) -> None:
         told.append(outcome)
 
-    offers = JobOffers(connection, tell)
+    offers = JobOffers(connection, JobStream(connection, STREAM), tell)
     async with offers.listening():
         await offers.offer(job(name))
         await eventually(lambda: bool(told))
@@ -97,6 +97,6 @@ async def test_a_reply_that_cannot_be_read_fails(connection: Connection):
         await connection.publish(message.reply, b'{"state":"unheard of"}')
 
     link = NatsWorkerLink(connection, STREAM)
-    async with connection.listening(claim_subject(SHARD), answer):
+    async with connection.listening(Subjects().claim(SHARD), answer):
         with pytest.raises(Unavailable, match="can't be read"):
             await link.claim(SHARD, ClaimRequest(key=job_key(), worker="worker", free_slots=1))

@@ -30,6 +30,15 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def free_range(count: int) -> int:
+    """The first of so many free ports in a row."""
+    for _ in range(_ATTEMPTS):
+        first = free_port()
+        if all(is_free(port) for port in range(first, first + count)):
+            return first
+    raise OSError(f"no {count} free ports in a row in {_CANDIDATES.start}-{_CANDIDATES.stop - 1}")
+
+
 def is_free(port: int) -> bool:
     """Whether a server could listen on this loopback port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

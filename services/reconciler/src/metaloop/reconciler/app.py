@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from metaloop.common.api.kinds import KINDS, Kinds
 from metaloop.common.bus.links import WorkerLink
 from metaloop.common.bus.nats.connection import connected
-from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.http.peer import Asked, Peer
 from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.cluster_uid import cluster_uid
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
 from metaloop.reconciler.children_writer import ChildrenWriter
@@ -40,8 +41,8 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
     @asynccontextmanager
     async def build(service: Service) -> AsyncIterator[None]:
         async with (
-            _linked(settings) as link,
             KubeClient.connect(settings.kubeconfig) as kube,
+            _linked(settings, cluster=await cluster_uid(kube)) as link,
             gateway_of(settings) as gateway,
             assembled(service, settings, Peers(link=link, kube=kube, gateway=gateway), kinds=kinds, syncs=syncs),
         ):
@@ -87,9 +88,9 @@ async def assembled(
 
 
 @asynccontextmanager
-async def _linked(settings: Settings) -> AsyncIterator[WorkerLink]:
+async def _linked(settings: Settings, *, cluster: str) -> AsyncIterator[WorkerLink]:
     """A worker's link over NATS, for as long as the block lasts."""
-    stream = StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas)
+    stream = stream_settings(settings, cluster=cluster)
     async with connected(settings.nats_url, name="metaloop-reconciler") as connection:
         yield NatsWorkerLink(connection, stream)
 
@@ -142,4 +143,5 @@ def _register(service: Service, worker: Worker, *, link: WorkerLink, kube: KubeC
     service.on_drain("jobs", finish_jobs)
     service.probes.alive("nats", link.check)
     service.probes.ready("nats", link.check)
+    service.probes.ready("job stream", link.check_stream)
     service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))

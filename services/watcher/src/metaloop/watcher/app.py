@@ -9,11 +9,12 @@ from functools import partial
 
 from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.bus.nats.connection import connected
-from metaloop.common.bus.nats.stream import StreamSettings
+from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.cluster_uid import cluster_uid
 from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.machine import unique_token
@@ -163,7 +164,7 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
     service.run("memory", collect_now_and_then)
     async with (
         KubeClient.connect(settings.kubeconfig) as kube,
-        _linked(settings) as link,
+        _linked(settings, cluster=await cluster_uid(kube)) as link,
         assembled(service, settings, kube, link, worlds=worlds) as watcher,
     ):
         count_queue(watcher.routing.queue)
@@ -189,6 +190,7 @@ async def assembled(
         service.probes.alive("nats", link.check)
         service.probes.alive("kubernetes", check_cluster)
         service.probes.ready("nats", link.check)
+        service.probes.ready("job stream", link.check_stream)
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
         service.run("stall detector", watcher.stalls.run)
@@ -206,9 +208,9 @@ async def assembled(
 
 
 @asynccontextmanager
-async def _linked(settings: WatcherSettings) -> AsyncIterator[WatcherLink]:
+async def _linked(settings: WatcherSettings, *, cluster: str) -> AsyncIterator[WatcherLink]:
     """The shard's link over NATS, for the length of the block."""
-    stream = StreamSettings(ack_wait_seconds=settings.ack_wait_seconds, replicas=settings.stream_replicas)
+    stream = stream_settings(settings, cluster=cluster)
     async with connected(settings.nats_url, name="metaloop-watcher") as connection:
         yield NatsWatcherLink(connection, stream, shard=settings.share.name)
 

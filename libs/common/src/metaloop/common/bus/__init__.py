@@ -17,6 +17,6 @@ promises:
 - **Connections come back by themselves.** A link never gives up; while it is disconnected, its calls raise
   `Unavailable` or are kept until it is connected again, as each says.
 
-The only errors are `Unavailable`, and its subclass `NobodyThere` where nobody listens. A call that is cancelled may or
-may not have been sent.
+The only errors are `Unavailable`, and its subclasses `NobodyThere` where nobody listens, and `OtherCluster` where the
+jobs are those of another cluster. A call that is cancelled may or may not have been sent.
 """

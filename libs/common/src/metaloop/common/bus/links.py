@@ -28,6 +28,14 @@ class Link(Protocol):
         """Return where the broker and its job storage answer now. Raises Unavailable where they don't."""
         ...
 
+    async def check_stream(self) -> None:
+        """Return unless the job stream is another cluster's, as it was found to be before.
+
+        Raises OtherCluster, or Unavailable where that can't be told now. Such a
+        stream is never changed, and no job of it is taken. The link goes on by itself once it is gone.
+        """
+        ...
+
     def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `listener` called after each reconnection, for the length of the block. It must return at once."""
         ...
@@ -101,7 +109,8 @@ class WorkerLink(Link, Protocol):
     async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
         """Ask for the lease of a job in hand. The watcher made its reply after this call began.
 
-        Raises NobodyThere or Unavailable. The lease may have been granted nevertheless; then it expires by itself.
+        Raises NobodyThere or Unavailable, and OtherCluster where the watcher serves another cluster than this worker.
+        The lease may have been granted nevertheless; then it expires by itself.
         """
         ...
 

@@ -41,6 +41,9 @@ class MemoryLink:
         """Return where the broker answers now. Raises Unavailable."""
         await self.wire.ask_broker("check", _nothing)
 
+    async def check_stream(self) -> None:
+        """Return: the model's broker has one cluster's jobs alone."""
+
     def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `listener` called after each reconnection, for the length of the block."""
         return self.wire.on_reconnect(listener)

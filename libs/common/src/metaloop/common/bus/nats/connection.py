@@ -86,13 +86,13 @@ class Connection:
         finally:
             self._reconnect_listeners.remove(listener)
 
-    async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
+    async def publish(self, subject: str, body: bytes, *, reply: str = "", headers: dict[str, str] | None = None) -> None:
         """Send a message, or keep it until the connection is back.
 
         Raises Unavailable where too much waits to be sent.
         """
         try:
-            await self._client.publish(subject, body, reply)
+            await self._client.publish(subject, body, reply, headers)
         except NatsError as error:
             raise Unavailable(f"publish to {subject}: {error!r}") from error
 
@@ -119,7 +119,7 @@ class Connection:
             with suppress(NatsError):  # a connection that is down or closed has forgotten it already
                 await subscription.unsubscribe()
 
-    async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
+    async def request(self, subject: str, body: bytes, *, timeout_seconds: float, headers: dict[str, str] | None = None) -> bytes:
         """The answer to a request.
 
         Raises NobodyThere where nobody listens, Unavailable where no answer came in time or the connection is down.
@@ -132,7 +132,7 @@ class Connection:
         self._answers[token] = answer
         timer = loop.call_later(timeout_seconds, _give_up, answer, subject)
         try:
-            await self.publish(subject, body, reply=f"{self._inbox}.{token}")
+            await self.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
             message = await answer
         finally:
             timer.cancel()

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from metaloop.common.bus.messages import OfferOutcome
 from metaloop.common.bus.nats.connection import Connection, Message, status_of
-from metaloop.common.bus.nats.subjects import job_subject
+from metaloop.common.bus.nats.stream import JobStream
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import Job, JobKey
 from metaloop.common.json import JSONDecodeError, loads
@@ -28,8 +28,9 @@ OutcomeListener: TypeAlias = Callable[[JobKey, OfferOutcome], None]
 class JobOffers:
     """Offers jobs to the stream, and tells `on_outcome` what became of each."""
 
-    def __init__(self, connection: Connection, on_outcome: OutcomeListener) -> None:
+    def __init__(self, connection: Connection, stream: JobStream, on_outcome: OutcomeListener) -> None:
         self._connection = connection
+        self._stream = stream
         self._on_outcome = on_outcome
         self._inbox = connection.new_inbox()
         self._offers = 0
@@ -41,8 +42,11 @@ class JobOffers:
         return self._connection.listening(f"{self._inbox}.*", self._take_outcome)
 
     async def offer(self, job: Job) -> None:
-        """Publish a job. Its outcome is told at once where the connection is down; else later, or never."""
-        if not self._connection.is_connected:
+        """Publish a job.
+
+        Its outcome is told at once where the connection is down or the stream isn't ours; else later, or never.
+        """
+        if not self._connection.is_connected or self._stream.is_refused:
             self._on_outcome(job.key, OfferOutcome.UNKNOWN)
             return
         self._offers += 1
@@ -51,7 +55,7 @@ class JobOffers:
         if len(self._outstanding) > _MOST_OUTSTANDING:
             del self._outstanding[next(iter(self._outstanding))]
         try:
-            await self._connection.publish(job_subject(job.key, job.shard), job.to_bytes(), reply=f"{self._inbox}.{token}")
+            await self._connection.publish(self._stream.subjects.job(job.key, job.shard), job.to_bytes(), reply=f"{self._inbox}.{token}")
         except Unavailable as error:
             log.warning("bus.offer_failed", **{fields.KEY: str(job.key), fields.ERROR: str(error)})
             self._outstanding.pop(token, None)

@@ -25,26 +25,30 @@ _KEEP_SECONDS = 15.0
 
 
 @asynccontextmanager
-async def replying(connection: Connection, subject: str, handler: Callable[[bytes], bytes], *, leads: Leads) -> AsyncIterator[None]:
+async def replying(connection: Connection, subject: str, handler: Callable[[Message], bytes], *, leads: Leads) -> AsyncIterator[None]:
     """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block.
 
+    A request for which it returns nothing gets no answer.
     Each part of a large reply is handed out only while the replier `leads`.
     """
     replies = LargeReplies(connection, leads=leads)
 
     async def answer(message: Message) -> None:
-        await connection.publish(message.reply, replies.fit(handler(message.data)))
+        if reply := handler(message):
+            await connection.publish(message.reply, replies.fit(reply))
 
     async with replies.serving(), connection.listening(subject, answer):
         yield
 
 
-async def ask(connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply]) -> Reply:
+async def ask(
+    connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply], headers: dict[str, str] | None = None
+) -> Reply:
     """What `read` makes of the whole reply to `request`.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
     """
-    answer = await connection.request(subject, request, timeout_seconds=ANSWER_SECONDS)
+    answer = await connection.request(subject, request, timeout_seconds=ANSWER_SECONDS, headers=headers)
     wire = await _whole(connection, answer) if answer.startswith(_MARK) else answer
     try:
         return read(wire)

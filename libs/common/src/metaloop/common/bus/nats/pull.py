@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from metaloop.common.bus.links import JobHandler, Room
 from metaloop.common.bus.nats.connection import NO_RESPONDERS, Connection, Message, status_of
-from metaloop.common.bus.nats.stream import CONSUMER, STREAM, JobStream
-from metaloop.common.bus.nats.subjects import receipt_subject
+from metaloop.common.bus.nats.stream import CONSUMER, JobStream
+from metaloop.common.bus.nats.subjects import Subjects
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import Job
 from metaloop.common.json import dumps
@@ -19,7 +19,6 @@ from metaloop.common.telemetry import fields, get_logger
 
 log = get_logger()
 
-_PULL = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{CONSUMER}"
 _LANES = 4
 _EXPIRES_SECONDS = 2.0
 # A server that crashed never ends a pull: then we do, a little later than it would have.
@@ -38,6 +37,7 @@ class NatsDelivery:
 
     job: Job
     connection: Connection
+    subjects: Subjects
     ack_subject: str
 
     async def finish(self, *, lease: str) -> None:
@@ -45,7 +45,7 @@ class NatsDelivery:
 
         The reply subject has the server's confirmation go to the watcher: that is the receipt.
         """
-        receipt = receipt_subject(self.job.shard, lease) if lease else ""
+        receipt = self.subjects.receipt(self.job.shard, lease) if lease else ""
         await self.connection.publish(self.ack_subject, b"+ACK", reply=receipt)
 
     async def give_back(self, *, after_seconds: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class Lane:
         self._timer = asyncio.get_running_loop().call_later(_EXPIRES_SECONDS + _GRACE_SECONDS, self.end)
         body = dumps({"batch": count, "expires": int(_EXPIRES_SECONDS * _NANOSECONDS)})
         try:
-            await self._source.connection.publish(_PULL, body, reply=self._inbox)
+            await self._source.connection.publish(self._source.pull_subject, body, reply=self._inbox)
         except Unavailable:
             self.end()
             self._source.fail("the pull could not be sent")
@@ -108,6 +108,7 @@ class NatsJobSource:
 
     def __init__(self, connection: Connection, stream: JobStream, *, room: Room, on_job: JobHandler) -> None:
         self.connection = connection
+        self.pull_subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream.subjects.stream}.{CONSUMER}"
         self._stream = stream
         self._room = room
         self._on_job = on_job
@@ -124,7 +125,7 @@ class NatsJobSource:
         with self.connection.on_reconnect(self._forget_pulls):
             await self._stream.ensure_at_last()
             while True:
-                if self._failure:
+                if self._failure or self._stream.is_refused:
                     await self._mend()
                 self._bell.clear()
                 await self._fill_room()
@@ -148,7 +149,7 @@ class NatsJobSource:
             log.warning("bus.unreadable_job", **{fields.SUBJECT: message.subject, fields.ERROR: repr(error)})
             await self.connection.publish(message.reply, b"+TERM")
             return
-        await self._on_job(NatsDelivery(job=job, connection=self.connection, ack_subject=message.reply))
+        await self._on_job(NatsDelivery(job=job, connection=self.connection, subjects=self._stream.subjects, ack_subject=message.reply))
 
     async def _fill_room(self) -> None:
         expected = sum(lane.expected for lane in self._lanes)
@@ -164,7 +165,8 @@ class NatsJobSource:
             lane.end()
 
     async def _mend(self) -> None:
-        log.warning("bus.pull_failed", **{fields.REASON: self._failure})
+        if self._failure:
+            log.warning("bus.pull_failed", **{fields.REASON: self._failure})
         self._failure = ""
         await asyncio.sleep(self._pause_seconds)
         self._pause_seconds = min(self._pause_seconds * 2, _LONGEST_PAUSE_SECONDS)

@@ -10,18 +10,9 @@ from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.parts import replying
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
-from metaloop.common.bus.nats.subjects import (
-    claim_subject,
-    held_subject,
-    lease_of,
-    owner_subject,
-    receipt_subject,
-    related_subject,
-    renew_subject,
-    report_subject,
-    resigned_subject,
-)
-from metaloop.common.errors import NobodyThere
+from metaloop.common.bus.nats.stream_owner import claim_refusal, foreign_cluster, other_cluster
+from metaloop.common.bus.nats.subjects import lease_of
+from metaloop.common.errors import NobodyThere, OtherCluster
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps
 from metaloop.common.observation import reply_to_bytes
@@ -36,6 +27,7 @@ class NatsWatcherLink:
     def __init__(self, connection: Connection, stream: StreamSettings, *, shard: str) -> None:
         self._connection = connection
         self._stream = JobStream(connection, stream)
+        self._subjects = self._stream.subjects
         self._shard = shard
         self._offers: JobOffers | None = None
         """Where jobs are offered, within `serving`."""
@@ -44,6 +36,13 @@ class NatsWatcherLink:
         """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
         await self._connection.check()
 
+    async def check_stream(self) -> None:
+        """Return unless the job stream is another cluster's, as it was found to be before.
+
+        Raises OtherCluster, or Unavailable where that can't be told now.
+        """
+        await self._stream.check_owner()
+
     def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `listener` called after each reconnection, for the length of the block."""
         return self._connection.on_reconnect(listener)
@@ -51,7 +50,7 @@ class NatsWatcherLink:
     @asynccontextmanager
     async def serving(self, handler: WatcherHandler, *, leads: Leads) -> AsyncIterator[None]:
         """Have `handler` called with what workers and the server say, for the length of the block."""
-        offers = JobOffers(self._connection, handler.take_outcome)
+        offers = JobOffers(self._connection, self._stream, handler.take_outcome)
         async with offers.listening(), self._hearing(handler), self._answering(handler, leads):
             self._offers = offers
             try:
@@ -78,7 +77,7 @@ class NatsWatcherLink:
                 answers.append(Renewal.from_bytes(message.data))
 
         async with self._connection.listening(inbox, take):
-            await self._connection.publish(held_subject(self._shard), b"", reply=inbox)
+            await self._connection.publish(self._subjects.held(self._shard), b"", reply=inbox)
             await asyncio.sleep(wait_seconds)
         return answers
 
@@ -93,7 +92,7 @@ class NatsWatcherLink:
     async def is_owned(self, controller: ControllerId) -> bool:
         """Whether a watcher owns a controller. Raises Unavailable where one listens that doesn't answer in time."""
         try:
-            await self._connection.request(owner_subject(controller), b"", timeout_seconds=_OWNER_TIMEOUT_SECONDS)
+            await self._connection.request(self._subjects.owner(controller), b"", timeout_seconds=_OWNER_TIMEOUT_SECONDS)
         except NobodyThere:
             return False
         return True
@@ -106,12 +105,12 @@ class NatsWatcherLink:
             if message.reply and leads():
                 await self._connection.publish(message.reply, b"")
 
-        async with self._connection.listening(owner_subject(controller), answer):
+        async with self._connection.listening(self._subjects.owner(controller), answer):
             yield
 
     async def announce_resignation(self) -> None:
         """Tell the standbys of the shard that its Lease is free. Raises Unavailable where too much waits to be sent."""
-        await self._connection.publish(resigned_subject(self._shard), b"")
+        await self._connection.publish(self._subjects.resigned(self._shard), b"")
 
     @asynccontextmanager
     async def on_resignation(self, listener: Callable[[], None]) -> AsyncIterator[None]:
@@ -120,7 +119,7 @@ class NatsWatcherLink:
         async def hear(_: Message) -> None:
             listener()
 
-        async with self._connection.listening(resigned_subject(self._shard), hear):
+        async with self._connection.listening(self._subjects.resigned(self._shard), hear):
             yield
 
     @asynccontextmanager
@@ -138,23 +137,37 @@ class NatsWatcherLink:
             handler.take_receipt(lease_of(message.subject))
 
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._connection.listening(renew_subject(self._shard), renewal))
-            await stack.enter_async_context(self._connection.listening(report_subject(self._shard), report))
-            await stack.enter_async_context(self._connection.listening(receipt_subject(self._shard, "*"), receipt))
+            await stack.enter_async_context(self._connection.listening(self._subjects.renew(self._shard), renewal))
+            await stack.enter_async_context(self._connection.listening(self._subjects.report(self._shard), report))
+            await stack.enter_async_context(self._connection.listening(self._subjects.receipt(self._shard, "*"), receipt))
             yield
 
     @asynccontextmanager
     async def _answering(self, handler: WatcherHandler, leads: Leads) -> AsyncIterator[None]:
         """Claims and related objects, whose replies may be large."""
 
-        def claim(wire: bytes) -> bytes:
-            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(wire)))
+        def claim(message: Message) -> bytes:
+            if self._is_foreign(message):
+                return claim_refusal(self._stream.cluster)
+            if self._stream.is_refused:
+                return b""
+            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(message.data)))
 
-        def related(wire: bytes) -> bytes:
-            return handler.answer_related(RelatedRequest.from_bytes(wire)).to_bytes()
+        def related(message: Message) -> bytes:
+            return handler.answer_related(RelatedRequest.from_bytes(message.data)).to_bytes()
 
         async with (
-            replying(self._connection, claim_subject(self._shard), claim, leads=leads),
-            replying(self._connection, related_subject(self._shard), related, leads=leads),
+            replying(self._connection, self._subjects.claim(self._shard), claim, leads=leads),
+            replying(self._connection, self._subjects.related(self._shard), related, leads=leads),
         ):
             yield
+
+    def _is_foreign(self, claim: Message) -> bool:
+        """Whether another cluster's worker sent a claim: then it has jobs of our stream, or we put ours into its one.
+
+        Which of these, the stream tells; until then nothing is offered and granted.
+        """
+        theirs = foreign_cluster(claim.headers, ours=self._stream.cluster)
+        if theirs:
+            self._stream.refuse(OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs)))
+        return bool(theirs)

@@ -10,14 +10,9 @@ from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.parts import ask
 from metaloop.common.bus.nats.pull import NatsJobSource
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
-from metaloop.common.bus.nats.subjects import (
-    HELD_IN_ANY_SHARD,
-    claim_subject,
-    related_subject,
-    renew_subject,
-    report_subject,
-    shard_of,
-)
+from metaloop.common.bus.nats.stream_owner import claim_headers, other_cluster, refusing_cluster
+from metaloop.common.bus.nats.subjects import shard_of
+from metaloop.common.errors import OtherCluster
 from metaloop.common.json import loads
 from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes
 from metaloop.common.report import SyncReport
@@ -31,10 +26,19 @@ class NatsWorkerLink:
     def __init__(self, connection: Connection, stream: StreamSettings) -> None:
         self._connection = connection
         self._stream = JobStream(connection, stream)
+        self._subjects = self._stream.subjects
+        self._claim_headers = claim_headers(stream.cluster)
 
     async def check(self) -> None:
         """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
         await self._connection.check()
+
+    async def check_stream(self) -> None:
+        """Return unless the job stream is another cluster's, as it was found to be before.
+
+        Raises OtherCluster, or Unavailable where that can't be told now.
+        """
+        await self._stream.check_owner()
 
     def on_reconnect(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Have `listener` called after each reconnection, for the length of the block."""
@@ -45,21 +49,33 @@ class NatsWorkerLink:
         return NatsJobSource(self._connection, self._stream, room=room, on_job=on_job)
 
     async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
-        """The watcher's reply to a claim. Raises NobodyThere or Unavailable."""
-        reply = await ask(self._connection, claim_subject(shard), request.to_bytes(), read=reply_from_bytes)
+        """The watcher's reply to a claim.
+
+        Raises NobodyThere or Unavailable, and OtherCluster where the watcher of another cluster answers: then no more
+        jobs are pulled until the stream is found to be ours.
+        """
+        try:
+            reply = await ask(
+                self._connection, self._subjects.claim(shard), request.to_bytes(), read=self._read_claim, headers=self._claim_headers
+            )
+        except OtherCluster as refusal:
+            self._stream.refuse(refusal)
+            raise
         return replace(reply, shard=shard) if isinstance(reply, Granted) else reply
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """The related objects of a parent. Raises NobodyThere or Unavailable."""
-        return await ask(self._connection, related_subject(shard), request.to_bytes(), read=_related_from_bytes)
+        return await ask(self._connection, self._subjects.related(shard), request.to_bytes(), read=_related_from_bytes)
 
     async def renew(self, shard: str, renewal: Renewal) -> Lost:
         """The leases of `renewal` that are lost. Raises NobodyThere or Unavailable."""
-        return loads(await self._connection.request(renew_subject(shard), renewal.to_bytes(), timeout_seconds=_RENEW_TIMEOUT_SECONDS))
+        return loads(
+            await self._connection.request(self._subjects.renew(shard), renewal.to_bytes(), timeout_seconds=_RENEW_TIMEOUT_SECONDS)
+        )
 
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended. Raises Unavailable where too much waits to be sent."""
-        await self._connection.publish(report_subject(shard), report.to_bytes())
+        await self._connection.publish(self._subjects.report(shard), report.to_bytes())
 
     @asynccontextmanager
     async def answering_held(self, held_in: Callable[[str], Renewal]) -> AsyncIterator[None]:
@@ -68,8 +84,13 @@ class NatsWorkerLink:
         async def reply(message: Message) -> None:
             await self._connection.publish(message.reply, held_in(shard_of(message.subject)).to_bytes())
 
-        async with self._connection.listening(HELD_IN_ANY_SHARD, reply):
+        async with self._connection.listening(self._subjects.held_in_any_shard, reply):
             yield
+
+    def _read_claim(self, wire: bytes) -> ClaimReply:
+        if theirs := refusing_cluster(wire):
+            raise OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs))
+        return reply_from_bytes(wire)
 
 
 def _related_from_bytes(wire: bytes) -> Related:
