@@ -32,15 +32,15 @@ class Unready:
     def reconciler_url(self) -> str:
         return f"http://{LOOPBACK}:{self.base + 2}"
 
-    async def reason(self, url: str, check: str) -> str:
-        """Why a check of a service fails; raises AssertionError while it doesn't, or the service isn't there."""
+    async def reason(self, url: str, check: str, *, containing: str = "") -> str:
+        """Why a check of a service fails; raises AssertionError while it doesn't for such a reason."""
         async with httpx.AsyncClient(trust_env=False) as client:
             try:
                 answer = (await client.get(f"{url}/readyz", timeout=5)).json()
             except httpx.TransportError as error:
                 raise AssertionError(f"no answer: {error!r}") from error
         reason = answer["failing"].get(check, "")
-        expect(bool(reason), f"readiness says {answer}")
+        expect(reason and containing in reason, f"readiness says {answer}")
         return reason
 
     def lines(self, service: str, event: str) -> int:

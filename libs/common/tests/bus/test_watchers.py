@@ -3,7 +3,7 @@
 import pytest
 
 from metaloop.common.bus.links import WatcherLink, WorkerLink
-from metaloop.common.bus.messages import HeldLease, Renewal
+from metaloop.common.bus.messages import HeldLease, Presence, PresenceRank, Renewal
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.testing.builders import SHARD, controller_id, job_key
 from metaloop.common.testing.polling import eventually
@@ -104,3 +104,20 @@ async def test_a_resignation_is_heard_in_its_own_shard(bus: BusUnderTest, standb
         await eventually(lambda: bool(heard))
 
     assert heard == ["standby"]
+
+
+async def test_presence_is_heard_by_all_watchers_of_the_shard(bus: BusUnderTest, standby: WatcherLink):
+    ours = Presence(rank=PresenceRank.SERVING, watcher="one")
+    heard: list[tuple[str, Presence]] = []
+    async with (
+        bus.watcher.on_presence(lambda presence: heard.append(("one", presence))),
+        standby.on_presence(lambda presence: heard.append(("other", presence))),
+        bus.watcher_of("elsewhere").on_presence(lambda presence: heard.append(("elsewhere", presence))),
+    ):
+        await bus.watcher.check()
+        await standby.check()
+        await bus.watcher.announce_presence(ours)
+
+        await eventually(lambda: len(heard) == 2)
+
+    assert sorted(heard) == [("one", ours), ("other", ours)]

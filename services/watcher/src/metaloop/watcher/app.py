@@ -28,6 +28,7 @@ from metaloop.watcher.core.kinds.registry import WORLDS
 from metaloop.watcher.core.kinds.world import Worlds
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.dispatch import Dispatcher
+from metaloop.watcher.exclusive import ShardExclusivity
 from metaloop.watcher.finalizer_releaser import FinalizerReleaser, ReleaseIntervals
 from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.health_writer import HealthWriter, StatusIntervals
@@ -97,7 +98,9 @@ def _watch_settings(settings: WatcherSettings) -> WatchSettings:
 class LeaderTerm:
     """What a watcher does while it leads: it grants leases, publishes jobs and writes the health of controllers."""
 
-    def __init__(self, watcher: Watcher, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings, leads: Leads) -> None:
+    def __init__(  # noqa: PLR0913 - what a term needs of the service
+        self, watcher: Watcher, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings, leads: Leads, identity: str
+    ) -> None:
         self._watcher = watcher
         self._kube = kube
         self._link = link
@@ -106,11 +109,17 @@ class LeaderTerm:
         self._handover = OwnershipHandover(
             link, watcher.routing.ownership, watcher.routing.queue, patience_seconds=settings.ack_wait_seconds
         )
+        self._exclusivity = ShardExclusivity(link, identity=identity, is_elected=settings.leader_election, leads=leads)
         self._is_open = False
 
     async def run(self) -> None:
         """Lead until cancelled."""
         watcher = self._watcher
+        await self._link.ensure_stream()  # first: a watcher of another cluster is none of this shard
+        async with self._exclusivity.serving():
+            await self._serve(watcher)
+
+    async def _serve(self, watcher: Watcher) -> None:
         watcher.routing.queue.begin_term()
         dispatcher = self._dispatcher()
         health = HealthWriter(
@@ -126,6 +135,7 @@ class LeaderTerm:
                     watcher.stalls.assume_stalled(until=heard_since)  # nobody heard what workers wrote while nobody led
                 watcher.controllers.begin_term()
                 self._is_open = True
+                tasks.create_task(self._exclusivity.run(), name="exclusivity")
                 tasks.create_task(dispatcher.run(), name="dispatch")
                 tasks.create_task(self._handover.run(leads=self._leads), name="handover")
                 tasks.create_task(health.run(), name="health")
@@ -135,7 +145,8 @@ class LeaderTerm:
             watcher.controllers.end_term()
 
     async def check_open(self) -> None:
-        """Return unless this watcher leads and does not hear the workers yet. Raises Unavailable."""
+        """Return unless this watcher leads and does not hear the workers yet. Raises Unavailable, or NotAlone."""
+        self._exclusivity.check_alone()
         if self._leads() and not self._is_open:
             raise Unavailable("not open for workers yet")
 
@@ -179,10 +190,10 @@ async def assembled(
     """The watcher on a connection to its cluster and a link to its bus, for as long as the block lasts."""
     async with (
         EventRecorder.running(kube) as events,
-        _leadership(service, kube, link, settings=settings) as leadership,
+        _leadership(service, kube, link, settings=settings, identity=(identity := _identity())) as leadership,
     ):
         watcher = Watcher(settings, kube, LeaderRecorder(events, leads=leadership.leads), worlds=worlds)
-        term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads)
+        term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads, identity=identity)
 
         async def check_cluster() -> None:
             await kube.request("GET", "/version")
@@ -216,7 +227,9 @@ async def _linked(settings: WatcherSettings, *, cluster: str) -> AsyncIterator[W
 
 
 @asynccontextmanager
-async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings) -> AsyncIterator[Leadership]:
+async def _leadership(
+    service: Service, kube: KubeClient, link: WatcherLink, *, settings: WatcherSettings, identity: str
+) -> AsyncIterator[Leadership]:
     """Leadership of the shard, by an election if several watchers may run. Hears of resignations within the block."""
     if not settings.leader_election:
         yield SoleWatcher()
@@ -224,7 +237,7 @@ async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, 
     connectivity = BrokerConnectivity(link, patience_seconds=settings.leader_lease_seconds)
     candidate = Candidate(
         kube,
-        Election(identity=f"{platform.node()}-{os.getpid()}-{unique_token()[:16]}", lease_seconds=settings.leader_lease_seconds),
+        Election(identity=identity, lease_seconds=settings.leader_lease_seconds),
         lease=(settings.lease_namespace, f"metaloop-watcher-{settings.share.name}"),
         announce_resignation=link.announce_resignation,
         is_cut_off=connectivity.is_cut_off,
@@ -232,6 +245,11 @@ async def _leadership(service: Service, kube: KubeClient, link: WatcherLink, *, 
     service.run("broker connectivity", connectivity.run)
     async with link.on_resignation(candidate.wake):
         yield candidate
+
+
+def _identity() -> str:
+    """The identity of this process, like no other's."""
+    return f"{platform.node()}-{os.getpid()}-{unique_token()[:16]}"
 
 
 async def _check_connected() -> None:

@@ -3,6 +3,7 @@
 MetaloopError
 ├── Transient
 │   └── NotLeading           another watcher leads this shard, or may lead it by now
+│       └── NotAlone         another watcher serves this shard, and one of them is without leader election
 └── Terminal
     └── MalformedObject      what the API server sent is no object: it is skipped, and nothing else is affected
 """
@@ -12,6 +13,10 @@ from metaloop.common.errors import Terminal, Transient
 
 class NotLeading(Transient):
     """Another watcher may lead this shard by now."""
+
+
+class NotAlone(NotLeading):
+    """Another watcher serves this shard, and this one must not: it runs without leader election."""
 
 
 class MalformedObject(Terminal):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
-from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, RelatedRequest, Renewal
+from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, Presence, RelatedRequest, Renewal
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import CachedClaimReply, CachedRelated, ClaimReply, Related
 from metaloop.common.report import SyncReport
@@ -224,6 +224,20 @@ class WatcherLink(Link, Protocol):
         """Own a controller for the length of the block.
 
         Watchers that ask are told so while this one `leads`. While it doesn't, they get no answer.
+        """
+        ...
+
+    async def announce_presence(self, presence: Presence) -> None:
+        """Tell the shard's other watchers of this one; the message may be lost.
+
+        Raises Unavailable where too much waits to be sent.
+        """
+        ...
+
+    def on_presence(self, listener: Callable[[Presence], None]) -> AbstractAsyncContextManager[None]:
+        """Have `listener` called with each presence in the shard, for the length of the block.
+
+        The watcher's own are among them.
         """
         ...
 

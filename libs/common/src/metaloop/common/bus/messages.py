@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TypeAlias
 
 from metaloop.common.job import JobKey
@@ -81,6 +81,45 @@ class Renewal:
 
 Lost: TypeAlias = Sequence[str]
 """Leases that their holder must not act upon any more."""
+
+
+class PresenceRank(IntEnum):
+    """Which watcher of a shard gives way to which: the higher number to the lower one."""
+
+    ELECTED = 0
+    """It holds the shard's Lease."""
+    SERVING = 1
+    """It serves the shard without an election."""
+    STARTING = 2
+    """It is about to serve the shard without an election, if nobody else does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """What a watcher tells the other watchers of its shard of itself."""
+
+    rank: PresenceRank
+    watcher: str
+    """Its identity: no two processes have the same."""
+
+    def precedes(self, other: "Presence") -> bool:
+        """Whether `other` gives way to it. Of two that serve without an election, exactly one does.
+
+        The Lease decides between elected ones.
+        """
+        if self.rank is PresenceRank.ELECTED and other.rank is PresenceRank.ELECTED:
+            return False
+        return (self.rank, self.watcher) < (other.rank, other.watcher)
+
+    def to_bytes(self) -> bytes:
+        """Its wire form, a JSON array."""
+        return dumps([self.rank, self.watcher])
+
+    @classmethod
+    def from_bytes(cls, wire: bytes) -> "Presence":
+        """The presence of a wire form."""
+        rank, watcher = loads(wire)
+        return cls(rank=PresenceRank(rank), watcher=watcher)
 
 
 class OfferOutcome(Enum):

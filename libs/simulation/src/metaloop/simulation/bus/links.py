@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from metaloop.common.bus.links import ANSWER_SECONDS, JobHandler, JobSource, Leads, Room, WatcherHandler
-from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, RelatedRequest, Renewal
+from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, Presence, RelatedRequest, Renewal
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps, loads
@@ -283,6 +283,21 @@ class MemoryWatcherLink(MemoryLink):
                 reply(self.wire, b"")
 
         with self.wire.listening(("owner", str(controller)), answer):
+            yield
+
+    async def announce_presence(self, presence: Presence) -> None:
+        """Tell the shard's other watchers of this one."""
+        wire, subject = self.wire, ("presence", self.shard)
+        wire.send(subject, lambda: wire.broker.publish(wire, subject, presence.to_bytes(), _no_reply))
+
+    @asynccontextmanager
+    async def on_presence(self, listener: Callable[[Presence], None]) -> AsyncIterator[None]:
+        """Have `listener` called with each announced presence, for the length of the block."""
+
+        def hear(message: bytes, _: Reply) -> None:
+            listener(Presence.from_bytes(message))
+
+        with self.wire.listening(("presence", self.shard), _guarded(hear)):
             yield
 
     async def announce_resignation(self) -> None:

@@ -8,6 +8,7 @@ metaloop.outcome.<shard>         worker → watcher: the report of a finished sy
 metaloop.done.<shard>.<lease>    server → watcher: the job that was finished under this lease is out of the stream
 metaloop.held.<shard>            watcher → all workers: who holds what? Each answers with a `Renewal`
 metaloop.resigned.<shard>        watcher → its standbys: the Lease of the shard is free
+metaloop.presence.<shard>        watcher → watchers of its shard: I serve it, or am about to
 metaloop.tenure.<controller>     watcher → watcher, a request: do you own this controller? Only its owner answers
 
 Clusters that share a NATS server have a prefix each: with the prefix `east`, all subjects begin with `east.metaloop.`,
@@ -86,6 +87,10 @@ class Subjects:
     def resigned(self, shard: str) -> str:
         """Where a leader that gave its Lease back tells its standbys."""
         return _of_shard(self._root, "resigned", shard)
+
+    def presence(self, shard: str) -> str:
+        """Where watchers of a shard tell one another that they serve it."""
+        return _of_shard(self._root, "presence", shard)
 
     def owner(self, controller: ControllerId) -> str:
         """Where the owner of a controller answers."""

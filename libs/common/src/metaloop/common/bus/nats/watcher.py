@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 
 from metaloop.common.bus.links import Leads, WatcherHandler
-from metaloop.common.bus.messages import ClaimRequest, RelatedRequest, Renewal
+from metaloop.common.bus.messages import ClaimRequest, Presence, RelatedRequest, Renewal
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.parts import replying
@@ -106,6 +106,20 @@ class NatsWatcherLink:
                 await self._connection.publish(message.reply, b"")
 
         async with self._connection.listening(self._subjects.owner(controller), answer):
+            yield
+
+    async def announce_presence(self, presence: Presence) -> None:
+        """Tell the shard's other watchers of this one. Raises Unavailable where too much waits to be sent."""
+        await self._connection.publish(self._subjects.presence(self._shard), presence.to_bytes())
+
+    @asynccontextmanager
+    async def on_presence(self, listener: Callable[[Presence], None]) -> AsyncIterator[None]:
+        """Have `listener` called with each announced presence in the shard, for the length of the block."""
+
+        async def hear(message: Message) -> None:
+            listener(Presence.from_bytes(message.data))
+
+        async with self._connection.listening(self._subjects.presence(self._shard), hear):
             yield
 
     async def announce_resignation(self) -> None:
