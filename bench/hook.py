@@ -34,7 +34,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, state: State) -> None:
         """Share `state` with the other connections."""
         self._state = state
-        self._received = b""
+        self._received = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport for the answers."""
@@ -44,10 +44,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Answer once a request is complete."""
         self._received += data
-        head, found, body = self._received.partition(HEADERS_END)
-        if not found or len(body) < _content_length(head):
+        end = self._received.find(HEADERS_END)
+        body_at = end + len(HEADERS_END)
+        if end < 0 or len(self._received) - body_at < _content_length(head := bytes(self._received[:end])):
             return
-        self._received = b""
+        body, self._received = bytes(self._received[body_at:]), bytearray()
         self._request(head.split(b" ", 2)[1], body)
 
     def _request(self, path: bytes, body: bytes) -> None:
