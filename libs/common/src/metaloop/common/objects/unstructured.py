@@ -8,18 +8,19 @@ from metaloop.common.json import JsonObject, JsonValue, is_object
 def child_object(parent: JsonObject, key: str) -> JsonObject:
     """The object at `key`; else a new empty one, which is not part of `parent`."""
     value = parent.get(key)
-    return value if is_object(value) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def child_objects(parent: JsonObject, key: str) -> list[JsonObject]:
     """The objects in the list at `key`. Other elements are left out."""
     value = parent.get(key)
-    return [item for item in value if is_object(item)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def metadata(obj: JsonObject) -> JsonObject:
     """`metadata`, empty if absent."""
-    return child_object(obj, "metadata")
+    value = obj.get("metadata")
+    return value if isinstance(value, dict) else {}
 
 
 def text(parent: JsonObject, key: str) -> str:
@@ -46,22 +47,29 @@ def kind(obj: JsonObject) -> str:
 
 def name(obj: JsonObject) -> str:
     """`metadata.name`."""
-    return text(metadata(obj), "name")
+    return _metadata_text(obj, "name")
 
 
 def namespace(obj: JsonObject) -> str:
     """`metadata.namespace`, empty for cluster-scoped objects."""
-    return text(metadata(obj), "namespace")
+    return _metadata_text(obj, "namespace")
 
 
 def uid(obj: JsonObject) -> str:
     """`metadata.uid`."""
-    return text(metadata(obj), "uid")
+    return _metadata_text(obj, "uid")
 
 
 def resource_version(obj: JsonObject) -> str:
     """`metadata.resourceVersion`."""
-    return text(metadata(obj), "resourceVersion")
+    return _metadata_text(obj, "resourceVersion")
+
+
+def _metadata_text(obj: JsonObject, key: str) -> str:
+    """As `text` of `metadata`. Names and versions are read many times in a sync, so this makes no further call."""
+    found = obj.get("metadata")
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def generation(obj: JsonObject) -> int:

@@ -74,8 +74,9 @@ def applied_to(observed: JsonObject, desired: JsonObject, *, schema: Schema, las
     stored = _stored(observed)
     last = configuration if text == stored else _decoded(stored)
     is_recorded = last is configuration or (last is not NEVER_APPLIED and same(last, configuration))
-    own_last = _own((last_applied or {}) if last is NEVER_APPLIED else last, observed)
-    own_desired = _with_emptied_collections(_own(configuration, observed), own_last)
+    own = _own(configuration, observed)
+    own_last = own if last is configuration else _own((last_applied or {}) if last is NEVER_APPLIED else last, observed)
+    own_desired = _with_emptied_collections(own, own_last)
     merged = merge_objects(without_stale_rolling_update(observed, configuration), own_last, own_desired, schema)
     return ApplyResult(
         obj=merged if is_recorded else _annotated(merged, text),
@@ -93,8 +94,11 @@ def _own(obj: JsonObject, observed: JsonObject) -> JsonObject:
     """The part of `obj` that is the hook's to say: no system fields, and not who controls the child."""
     kept = as_stored(without_system_fields(obj))
     metadata = unstructured.metadata(kept)
-    references, controller = metadata.get("ownerReferences"), controller_ref(observed)
-    if controller is None or not is_array(references):
+    references = metadata.get("ownerReferences")
+    if not is_array(references):
+        return kept
+    controller = controller_ref(observed)
+    if controller is None:
         return kept
     others = [each for each in references if not (is_object(each) and each.get("uid") == controller.uid)]
     return {**kept, "metadata": {**metadata, "ownerReferences": [*others]}}

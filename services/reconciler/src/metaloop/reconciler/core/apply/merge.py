@@ -76,8 +76,11 @@ def merge_objects(observed: JsonObject, last: JsonObject, desired: JsonObject, s
             del result[key]
             continue
         if key in observed:
-            merged = merge(observed[key], last.get(key, NEVER_APPLIED), value, inner)
-            if merged is observed[key]:
+            present = observed[key]
+            if isinstance(value, str) and present == value:
+                continue  # most values are strings, and most of them are in place
+            merged = merge(present, last.get(key, NEVER_APPLIED), value, inner)
+            if merged is present:
                 continue
         elif value is None or (inner.drops_empty and not value):
             continue
