@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from metaloop.common.faults import AnyFault, Owner
 from metaloop.common.job import JobKey
@@ -14,6 +15,11 @@ _log = get_logger()
 _syncs = metrics.counter("metaloop_syncs", "Syncs that ended.", (fields.CONTROLLER, fields.OUTCOME))
 _writes = metrics.counter("metaloop_sync_writes", "Writes to the cluster that syncs carried out.", (fields.CONTROLLER, "action"))
 _seconds = metrics.histogram("metaloop_sync_seconds", "How long syncs took, their hooks included.", (fields.CONTROLLER,))
+
+_CACHED_SERIES = 4096
+_syncs_of = lru_cache(_CACHED_SERIES)(_syncs.labels)
+_seconds_of = lru_cache(_CACHED_SERIES)(_seconds.labels)
+_writes_of = lru_cache(_CACHED_SERIES)(_writes.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +53,10 @@ def _record_event(sync: FinishedSync, fault: AnyFault, recorder: Recorder) -> No
 
 def _count(sync: FinishedSync) -> None:
     controller = str(sync.key.controller)
-    _syncs.labels(controller, sync.outcome.result).inc()
-    _seconds.labels(controller).observe(sync.seconds)
+    _syncs_of(controller, sync.outcome.result).inc()
+    _seconds_of(controller).observe(sync.seconds)
     for action, number in sync.actions.items():
-        _writes.labels(controller, action).inc(number)
+        _writes_of(controller, action).inc(number)
 
 
 def _log_line(sync: FinishedSync) -> None:

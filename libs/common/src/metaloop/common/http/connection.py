@@ -30,6 +30,8 @@ class Connection(asyncio.Protocol):
         self._expected: asyncio.Future[Answer | NoAnswer] | None = None
         self._has_received = False
         self._exchanges = 0
+        # Asked once: before Python 3.12, each `get_running_loop` makes a system call.
+        self._loop = asyncio.get_running_loop()
         self.idle_since = 0.0
         """When its last answer was complete, by the event loop's clock."""
 
@@ -38,6 +40,11 @@ class Connection(asyncio.Protocol):
         """Whether another request may be sent."""
         return self._transport is not None and self._expected is None
 
+    @property
+    def idle_seconds(self) -> float:
+        """How long it has not been used."""
+        return self._loop.time() - self.idle_since
+
     async def exchange(self, *request: bytes) -> Answer:
         """Send a request, given in parts, and return its answer.
 
@@ -45,8 +52,7 @@ class Connection(asyncio.Protocol):
         """
         if self._transport is None or self._expected is not None:
             raise AssertionError("exchange needs a usable connection")
-        loop = asyncio.get_running_loop()
-        self._expected = loop.create_future()
+        self._expected = self._loop.create_future()
         self._has_received = False
         end: Answer | NoAnswer = NoAnswer("cancelled")
         try:
@@ -59,7 +65,7 @@ class Connection(asyncio.Protocol):
             raise end
         self._expected = None
         self._exchanges += 1
-        self.idle_since = loop.time()
+        self.idle_since = self._loop.time()
         return end
 
     def cut(self) -> None:

@@ -113,10 +113,9 @@ class Peer:
 
         The others are older: the server closes them, or they are dropped here.
         """
-        oldest = asyncio.get_running_loop().time() - self._idle_seconds
         while self._kept:
             connection = self._kept.pop()
-            if connection.is_usable and connection.idle_since > oldest:
+            if connection.is_usable and connection.idle_seconds < self._idle_seconds:
                 return connection
             connection.cut()
         return None

@@ -62,7 +62,8 @@ class Credentials:
         self._source = source
         self._identity = identity
         self._renewing = asyncio.Lock()
-        self._due = asyncio.get_running_loop().time() + REREAD_SECONDS
+        self._clock = asyncio.get_running_loop().time
+        self._due = self._clock() + REREAD_SECONDS
 
     @classmethod
     async def read(cls, kubeconfig: str = "") -> "Credentials":
@@ -81,7 +82,7 @@ class Credentials:
     @property
     def is_due(self) -> bool:
         """Whether it should be read again before it is used."""
-        return asyncio.get_running_loop().time() >= self._due
+        return self._clock() >= self._due
 
     async def reread(self, stale: Identity) -> None:
         """Read the login again, unless another caller has replaced `stale`.
@@ -107,7 +108,7 @@ class Credentials:
         async with self._renewing:
             if self._identity is not stale:
                 return
-            self._due = asyncio.get_running_loop().time() + REREAD_SECONDS
+            self._due = self._clock() + REREAD_SECONDS
             try:
                 self._identity = await _identity(self._source, before=stale)
             except InvalidKubeconfig as problem:

@@ -37,6 +37,8 @@ _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
 _requests_total = metrics.counter("metaloop_kube_requests", "Requests to the API server.", ("method", "code"))
 _request_seconds = metrics.histogram("metaloop_kube_request_seconds", "Time until the API server answered.", ("method",))
+_requests_of = lru_cache(_requests_total.labels)
+_seconds_of = lru_cache(_request_seconds.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class Transport:
         identity = await self._identity()
         try:
             async with _sent(self._session, request, identity) as answer:
-                _requests_total.labels("WATCH", answer.status).inc()
+                _requests_of("WATCH", answer.status).inc()
                 if answer.status != 200:
                     raise failure_of(request, await _read(answer))
                 on_open()
@@ -138,11 +140,11 @@ class Transport:
             async with asyncio.timeout(self._timeout_seconds):
                 answer = await self._answer_to(request, identity)
         except _BROKEN as problem:
-            _requests_total.labels(request.method, "none").inc()
+            _requests_of(request.method, "none").inc()
             late = f"no answer within {self._timeout_seconds:g} s" if isinstance(problem, TimeoutError) else ""
             raise Unanswered(f"{request}: {late or _text(problem)}") from problem
-        _request_seconds.labels(request.method).observe(perf_counter() - began)
-        _requests_total.labels(request.method, answer.status).inc()
+        _seconds_of(request.method).observe(perf_counter() - began)
+        _requests_of(request.method, answer.status).inc()
         if answer.status >= 300:
             raise failure_of(request, answer)
         return answer.body

@@ -52,6 +52,7 @@ class Connection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._loop = asyncio.get_running_loop()
         self._inbox = client.new_inbox()
         self._tokens = 0
         self._answers: dict[str, asyncio.Future[Message]] = {}
@@ -126,11 +127,10 @@ class Connection:
         """
         if not self.is_connected:
             raise Unavailable(f"request to {subject}: not connected to NATS")
-        loop = asyncio.get_running_loop()
         token = self._next_token()
-        answer: asyncio.Future[Message] = loop.create_future()
+        answer: asyncio.Future[Message] = self._loop.create_future()
         self._answers[token] = answer
-        timer = loop.call_later(timeout_seconds, _give_up, answer, subject)
+        timer = self._loop.call_later(timeout_seconds, _give_up, answer, subject)
         try:
             await self.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
             message = await answer
