@@ -23,7 +23,7 @@ IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint format types unit e2e bench chaos images lock ci clean
+.PHONY: help setup demo up test lint format types unit e2e bench chaos simulate images lock ci clean
 
 help: ## List what can be done
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (3) 
 chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos
 	$(ASSETS) $(BIN)/python -m bench.chaos
+
+simulate: setup ## Run the services on virtual time: a crash at each point of 12 stories, and 500 seeds of faults
+	$(BIN)/python -m metaloop.simulation --workers $(WORKERS)
 
 bench: setup ## Measure the whole system; judge exact counts, and ratios within the run
 	$(ASSETS) $(BIN)/python -m bench

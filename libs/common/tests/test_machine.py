@@ -49,5 +49,12 @@ async def test_a_task_keeps_the_machine_that_it_was_started_on():
     assert machine.monotonic() != 5.0
 
 
+def test_a_context_has_its_own_machine():
+    context = machine.context_on(OtherMachine())
+
+    assert context.run(machine.monotonic) == 5.0
+    assert machine.monotonic() != 5.0
+
+
 def test_tokens_differ():
     assert len({machine.unique_token() for _ in range(100)}) == 100

@@ -7,7 +7,7 @@ decides what time it is and which numbers are drawn.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from datetime import UTC, datetime
 from random import Random
 from typing import Final, Protocol
@@ -61,6 +61,13 @@ def running_on(machine: Machine) -> Iterator[None]:
         yield
     finally:
         _machine.reset(token)
+
+
+def context_on(machine: Machine) -> Context:
+    """A context whose callbacks read the clocks and numbers of another machine."""
+    context = Context()
+    context.run(_machine.set, machine)
+    return context
 
 
 def monotonic() -> float:

@@ -1,17 +1,21 @@
 """What goes wrong in a run, and when: nothing, one crash at a chosen point, or everything now and then."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from enum import Enum
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from metaloop.common.kube.transport import Request
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.simulation.network import API, BUS, DELIVERED, GATEWAY, NORMAL, Answered, MessageFate, RequestFate
 from metaloop.simulation.webhooks import CallEnd, CallFate
 
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
+NOISE: Final = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
+"""What users write that concerns no controller."""
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _SILENCE_SECONDS: Final = 90.0
@@ -99,26 +103,43 @@ class CrashPoint(FaultPlan):
         self.points += 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """How likely each fault is: of each request, message and call; and how often a second everything else happens."""
+class Kind(Enum):
+    """A kind of faults."""
 
-    request: float = 0.02
-    message: float = 0.02
-    watch_event: float = 0.02
-    call: float = 0.05
-    incidents: float = 0.3
+    REQUESTS = "requests"
+    MESSAGES = "messages"
+    WATCH_EVENTS = "late watch events"
+    SLOW_CALLS = "slow webhooks"
+    FAILED_CALLS = "failing webhooks"
+    CRASHES = "crashes"
+    STALLS = "stalls"
+    PARTITIONS = "partitions"
+    BROKER = "broker"
+    WATCHES = "watches"
+    SILENCE = "silent watches"
+    RESOURCES = "resources that fail"
+    CLOCKS = "clocks"
+    BURSTS = "bursts"
+
+
+_REQUESTS_FAIL: Final = 0.02
+_MESSAGES_FAIL: Final = 0.02
+_WATCH_EVENTS_LATE: Final = 0.03
+_CALLS_FAIL: Final = 0.08
+_INCIDENTS_PER_SECOND: Final = 0.15
 
 
 class RandomFaults(FaultPlan):
-    """Everything goes wrong now and then, as a seed decides, until `cease`."""
+    """Things go wrong now and then, as a seed decides, until `cease`.
 
-    def __init__(self, seed: str, *, rates: Rates | None = None) -> None:
+    A seed also decides which faults its run has at all, and how many: a run with few kinds of faults goes further than
+    one in which nothing ever works, and finds what that hides.
+    """
+
+    def __init__(self, seed: str, *, kinds: Sequence[Kind] = (), factor: float = 0.0) -> None:
         self._random = Random(f"{seed}/faults")  # noqa: S311 - a seed decides everything
-        # Some runs are calm, and some are not: what breaks only in peace is found, too.
-        calm = self._random.choice((0.3, 1.0, 2.0, 4.0))
-        self._rates = rates or Rates()
-        self._factor = calm
+        self._kinds = frozenset(kinds or (kind for kind in Kind if self._random.random() < 0.5))
+        self._factor = factor or self._random.choice((0.3, 1.0, 2.0, 4.0))
         self._is_over = False
         self._world: World | None = None
         self._task: asyncio.Task[None] | None = None
@@ -126,6 +147,7 @@ class RandomFaults(FaultPlan):
     def attach(self, world: "World") -> None:
         """Have incidents happen to this world."""
         self._world = world
+        world.history.note("story", f"faults x {self._factor:g}: {', '.join(sorted(kind.value for kind in self._kinds))}")
         self._task = asyncio.get_running_loop().create_task(self._incidents(world), name="incidents")
 
     def cease(self) -> None:
@@ -142,77 +164,75 @@ class RandomFaults(FaultPlan):
 
     def of_request(self, process: str, request: Request) -> RequestFate:
         """What becomes of a request: most are served."""
-        del process
-        if not self._strikes(self._rates.request):
+        if not self._strikes(Kind.REQUESTS, _REQUESTS_FAIL):
             return NORMAL
-        chance = self._random.random()
-        is_write = request.method in WRITES
-        if chance < 0.2:
-            return RequestFate(answered=Answered.REFUSED, code=self._random.choice((429, 500, 503, 504)))
-        if chance < 0.4 and is_write:
-            return RequestFate(answered=Answered.REFUSED, code=409)
-        if chance < 0.6 and is_write:
-            return RequestFate(answered=Answered.FAILED, code=self._random.choice((500, 504)))
-        if chance < 0.8:
-            return RequestFate(answered=Answered.LOST if is_write else Answered.UNSENT)
-        return RequestFate(delay_seconds=self._random.uniform(0.1, 8.0))
+        fate = self._fate(is_write=request.method in WRITES)
+        self._note(f"{request} of {process}: {fate.answered.value} {fate.code or ''} {fate.delay_seconds:.1f} s late")
+        return fate
 
     def of_message(self, sender: str, subject: tuple[str, ...]) -> MessageFate:
-        """What becomes of a message: most arrive."""
-        if not self._strikes(self._rates.message):
+        """What becomes of a message: most arrive. Only jobs may arrive twice."""
+        if not self._strikes(Kind.MESSAGES, _MESSAGES_FAIL):
             return DELIVERED
-        match self._random.randrange(3):
-            case 0:
-                self._note(f"message {' '.join(subject)} of {sender} is LOST")
-                return MessageFate(delays=())
-            case 1:
-                self._note(f"message {' '.join(subject)} of {sender} is DOUBLED")
-                return MessageFate(delays=(0.0, self._random.uniform(0.0, 2.0)))
-            case _:
-                self._note(f"message {' '.join(subject)} of {sender} is LATE")
-                return MessageFate(delays=(self._random.uniform(0.01, 4.0),))
+        ends = {"LOST": (), "LATE": (self._random.uniform(0.01, 4.0),), "DOUBLED": (0.0, self._random.uniform(0.0, 2.0))}
+        end = self._random.choice([*ends] if subject[0] == "job" else ["LOST", "LATE"])
+        self._note(f"message {' '.join(subject)} of {sender} is {end}")
+        return MessageFate(delays=ends[end])
 
     def of_watch_event(self, process: str) -> float:
         """How late an event is: most are in time."""
         del process
-        return self._random.choice((0.05, 0.5, 3.0)) if self._strikes(self._rates.watch_event) else 0.0
+        return self._random.choice((0.05, 0.5, 3.0)) if self._strikes(Kind.WATCH_EVENTS, _WATCH_EVENTS_LATE) else 0.0
 
     def of_call(self, path: str) -> CallFate:
-        """What becomes of a call: most are answered."""
+        """What becomes of a call: most are answered soon."""
         del path
         seconds = self._random.uniform(0.002, 0.05)
-        if not self._strikes(self._rates.call):
-            return CallFate(seconds=seconds)
-        if self._random.random() < 0.3:
-            return CallFate(seconds=self._random.uniform(0.5, 7.0))
-        return CallFate(end=self._random.choice([*CallEnd]), seconds=seconds)
+        if self._strikes(Kind.SLOW_CALLS, _CALLS_FAIL):
+            return CallFate(seconds=self._random.uniform(0.5, 9.5))
+        if self._strikes(Kind.FAILED_CALLS, _CALLS_FAIL):
+            return CallFate(end=self._random.choice([*CallEnd]), seconds=seconds)
+        return CallFate(seconds=seconds)
+
+    def _fate(self, *, is_write: bool) -> RequestFate:
+        fates = [
+            RequestFate(answered=Answered.REFUSED, code=self._random.choice((429, 500, 503, 504))),
+            RequestFate(answered=Answered.UNSENT),
+            RequestFate(delay_seconds=self._random.uniform(0.1, 8.0)),
+        ]
+        if is_write:
+            fates += [
+                RequestFate(answered=Answered.REFUSED, code=409),
+                RequestFate(answered=Answered.FAILED, code=self._random.choice((500, 504))),
+                RequestFate(answered=Answered.LOST),
+            ]
+        return self._random.choice(fates)
 
     def _note(self, what: str) -> None:
         if self._world is not None:
             self._world.history.note("network", what)
 
-    def _strikes(self, rate: float) -> bool:
-        return not self._is_over and self._random.random() < rate * self._factor
+    def _strikes(self, kind: Kind, rate: float) -> bool:
+        return not self._is_over and kind in self._kinds and self._random.random() < rate * self._factor
 
     async def _incidents(self, world: "World") -> None:
-        rate = self._rates.incidents * self._factor
-        while rate:
-            await asyncio.sleep(self._random.expovariate(rate))
-            incident = self._random.choice(INCIDENTS)
-            incident(world, self._random)
+        incidents = [incident for kind, incident in INCIDENTS if kind in self._kinds]
+        while incidents:
+            await asyncio.sleep(self._random.expovariate(_INCIDENTS_PER_SECOND * self._factor))
+            self._random.choice(incidents)(world, self._random)
 
 
 # -- incidents ---------------------------------------------------------------------------------------------------------
 
 
 def crash(world: "World", random: Random) -> None:
-    """A process ends at once."""
-    random.choice([*world.processes.values()]).crash()
+    """A process ends, between any two of its awaits."""
+    random.choice([*world.processes.values()]).crash_after(random.randrange(1, 200))
 
 
 def stall(world: "World", random: Random) -> None:
-    """A process is stopped for a while."""
-    random.choice([*world.processes.values()]).stall(random.choice((0.3, 1.5, 6.0, 12.0)))
+    """A process is stopped for a while, between any two of its awaits."""
+    random.choice([*world.processes.values()]).stall_after(random.randrange(1, 200), random.choice((0.3, 1.5, 6.0, 12.0)))
 
 
 def partition(world: "World", random: Random) -> None:
@@ -269,7 +289,27 @@ def clock_jumps(world: "World", random: Random) -> None:
     process.machine.set_ahead(seconds)
 
 
-INCIDENTS: Final = (crash, crash, stall, partition, partition, broker_restart, watches_end, watches_go_silent, resource_fails, clock_jumps)
+def burst(world: "World", random: Random) -> None:
+    """Users write a hundred objects at once, while a watcher may be stopped for longer than a watch may be silent."""
+    process = random.choice(world.watchers)
+    count, label = random.choice((70, 130)), f"burst-{random.randrange(1_000_000)}"
+    process.stall_after(random.randrange(1, 12), random.choice((0.5, 75.0)))
+    for number in range(count):
+        world.create(NOISE, {"metadata": {"name": f"{label}-{number}"}})
+
+
+Incident: TypeAlias = "Callable[[World, Random], None]"
+INCIDENTS: Final[Sequence[tuple[Kind, Incident]]] = (
+    (Kind.CRASHES, crash),
+    (Kind.STALLS, stall),
+    (Kind.PARTITIONS, partition),
+    (Kind.BROKER, broker_restart),
+    (Kind.WATCHES, watches_end),
+    (Kind.SILENCE, watches_go_silent),
+    (Kind.RESOURCES, resource_fails),
+    (Kind.CLOCKS, clock_jumps),
+    (Kind.BURSTS, burst),
+)
 
 
 def _mend(world: "World") -> None:

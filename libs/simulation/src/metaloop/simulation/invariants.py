@@ -13,8 +13,6 @@ from metaloop.simulation.webhooks import HookCall
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
-_STOPPED_SECONDS: Final = 15.0
-"""Longer than any process is stopped."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", "compositecontrollers", "decoratorcontrollers"})
 """Resources that the services write for themselves, now and then."""
 
@@ -54,7 +52,7 @@ class Invariants:
     def _may_be_late(self, call: HookCall) -> bool:
         """Whether who makes a call was stopped meanwhile. It could not end the call when its lease was over."""
         caller = self.world.processes[call.caller.partition("#")[0]]
-        return any(process.stalled_until >= call.began - _STOPPED_SECONDS for process in (caller, *self.world.gateways))
+        return any(process.stalled_until >= call.began for process in (caller, *self.world.gateways))
 
     def _answered(self, call: HookCall, answered: JsonObject) -> None:
         found = _children(answered)

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any, Final
 
@@ -11,6 +11,9 @@ START_SECONDS: Final = 1000.0
 
 owner: ContextVar[str] = ContextVar("owner", default="")
 """The simulated process that a callback belongs to; empty for the models and the story."""
+
+
+_OUTSIDE: Final = Context()
 
 
 class NothingLeft(RuntimeError):
@@ -39,6 +42,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready: deque[asyncio.Handle]
         self._scheduled: list[asyncio.TimerHandle]
         self._stalled: dict[str, list[asyncio.Handle]] = {}
+        self._countdowns: dict[str, tuple[int, Callable[[], object]]] = {}
+        """For a process, after how many more callbacks what happens."""
         self._tasks_made = 0
         self.set_task_factory(self._make_task)  # pyright: ignore[reportArgumentType]
 
@@ -51,8 +56,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._stalled.setdefault(process, [])
 
     def resume(self, process: str) -> None:
-        """Have a process go on with all that became ready meanwhile."""
-        self._ready.extend(self._stalled.pop(process, ()))
+        """Have a process go on with all that became ready meanwhile, timers first, as uvloop does."""
+        held = self._stalled.pop(process, ())
+        self._ready.extend(sorted(held, key=lambda handle: not isinstance(handle, asyncio.TimerHandle)))
+
+    def after_steps(self, process: str, steps: int, call: Callable[[], object]) -> None:
+        """Have `call` happen once a process has run so many more callbacks: between any two of its awaits."""
+        self._countdowns[process] = (steps, call)
+
+    def forget_steps(self, process: str) -> None:
+        """Forget what `after_steps` was to happen to a process."""
+        self._countdowns.pop(process, None)
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> _Task:
         task = _Task(coro, loop=loop, context=context)
@@ -74,12 +88,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._run(handle)
 
     def _run(self, handle: asyncio.Handle) -> None:
+        if self._countdowns:
+            self._count(handle._context.get(owner, ""))  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
         if self._stalled:
             held = self._stalled.get(handle._context.get(owner, ""))  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
             if held is not None:
                 held.append(handle)
                 return
         handle._run()  # noqa: SLF001
+
+    def _count(self, process: str) -> None:
+        countdown = self._countdowns.get(process)
+        if countdown is None:
+            return
+        steps, call = countdown
+        if steps > 1:
+            self._countdowns[process] = (steps - 1, call)
+            return
+        del self._countdowns[process]
+        _OUTSIDE.run(call)
 
     def _advance(self) -> None:
         """Let the time pass until the next timer."""

@@ -2,18 +2,34 @@
 
 import asyncio
 from collections.abc import Callable
-from contextvars import Context
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 from typing import Final, Protocol
 
 from metaloop.common.kube.transport import Request
+from metaloop.common.machine import context_on
 
 API, BUS, GATEWAY = "api", "bus", "gateway"
 """What a process can be cut off from."""
 
-_OUTSIDE: Final = Context()
+
+class _NoMachine:
+    """The network has no clocks: what reads one there should run in a process."""
+
+    @property
+    def random(self) -> Random:
+        """Nothing."""
+        raise RuntimeError("random numbers are drawn outside of any process")
+
+    def monotonic(self) -> float:
+        """Nothing."""
+        raise RuntimeError("a clock is read outside of any process")
+
+    boot_time = wall_time = monotonic
+
+
+_OUTSIDE: Final = context_on(_NoMachine())
 """Callbacks of the network and of the models belong to no process."""
 
 

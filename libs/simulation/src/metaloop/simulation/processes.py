@@ -32,7 +32,7 @@ class Process:
         self.exits = 0
         """How often it ended by itself."""
         self.stalled_until = 0.0
-        """When it went on after it was stalled last."""
+        """When it goes on, or went on, after it was stalled last."""
         self._assemble = assemble
         self._history = history
         self._life: asyncio.Task[None] | None = None
@@ -78,12 +78,21 @@ class Process:
     def stall(self, seconds: float) -> None:
         """Run nothing of it for so long."""
         self._history.note(self.name, f"STALL for {seconds:.1f} s")
+        self.stalled_until = max(self.stalled_until, _loop().time() + seconds)
         _loop().stall(self.name)
         _loop().call_later(seconds, self.resume)
 
+    def stall_after(self, steps: int, seconds: float) -> None:
+        """Stall it once it has run so many more callbacks."""
+        _loop().after_steps(self.name, steps, lambda: self.stall(seconds))
+
+    def crash_after(self, steps: int) -> None:
+        """Crash it once it has run so many more callbacks."""
+        _loop().after_steps(self.name, steps, self.crash)
+
     def resume(self) -> None:
         """Have it go on, if it is stalled."""
-        self.stalled_until = asyncio.get_running_loop().time()
+        _loop().forget_steps(self.name)
         _loop().resume(self.name)
 
     def spawn(self, run: Callable[[], "asyncio.Task[None]"]) -> None:

@@ -112,7 +112,7 @@ def controller(world: World, hooks: Mapping[str, Hook], *, children: ResourceInf
 
 def hook_of(world: World, name: str, hook: Hook, *, path: str = "/sets") -> JsonObject:
     """The spec of a hook."""
-    return {"webhook": {"url": world.webhooks.url(f"{path}/{name}", hook), "timeout": "5s"}}
+    return {"webhook": {"url": world.webhooks.url(f"{path}/{name}", hook), "timeout": "10s"}}
 
 
 def thing(world: World, name: str = "a", *, count: int = 3, text: str = "first") -> None:
@@ -204,7 +204,7 @@ async def _finalize(world: World) -> None:
 
 
 def _all_gone(world: World) -> str:
-    left = [*world.all(THINGS), *world.all(CONFIG_MAPS)]
+    left = [*world.all(THINGS), *world.all(CONFIG_MAPS, {"parent": "a"})]
     return f"{left} are left" if left else ""
 
 

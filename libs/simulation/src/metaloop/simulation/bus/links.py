@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -241,11 +242,11 @@ class MemoryWatcherLink(MemoryLink):
         if not self.wire.is_connected:
             handler.take_outcome(job.key, OfferOutcome.UNKNOWN)
             return
-        wire = self.wire
+        wire, context = self.wire, copy_context()
 
         def arrive() -> None:
             outcome = wire.broker.stream.put(job)
-            wire.receive("stream", ("outcome", str(job.key)), lambda: self._tell(handler, job, outcome))
+            wire.receive("stream", ("outcome", str(job.key)), lambda: self._tell(handler, job, outcome), context)
 
         wire.send(("offer", str(job.key)), arrive)
 

@@ -41,7 +41,9 @@ class WatchStream:
         self._arrived: deque[bytes | None] = deque()
         self._waiting: asyncio.Future[None] | None = None
         self._due = 0.0
-        """When the last line arrives that is under way."""
+        """When the last lines arrive that are under way."""
+        self._under_way: deque[list[bytes | None]] = deque()
+        """Lines that arrive together, by when they do."""
         self._is_over = False
         self._is_dead = False
         """Whether the connection is dead and nobody noticed: the watch is silent from then on."""
@@ -80,7 +82,6 @@ class WatchStream:
         if not self._is_over:
             self._send(None)
             self._is_over = True
-            self.port.on_change.remove(self._catch_up)
             self.on_end()
 
     def _send(self, line: bytes | None) -> None:
@@ -88,19 +89,25 @@ class WatchStream:
             return
         now = asyncio.get_running_loop().time()
         delay = self._network.trip() + self._network.faults.of_watch_event(self.port.process)
+        if self._under_way and now + delay <= self._due:
+            self._under_way[-1].append(line)  # it arrives with the one before
+            return
         self._due = max(self._due + _APART_SECONDS, now + delay)
-        self._network.at(self._due, self._arrive, line)
+        self._under_way.append([line])
+        self._network.at(self._due, self._arrive)
 
-    def _arrive(self, line: bytes | None) -> None:
+    def _arrive(self) -> None:
+        """The next lines arrive that were sent together."""
+        self._take(self._under_way.popleft())
+
+    def _take(self, lines: list[bytes | None]) -> None:
         if self._is_dead or not self.port.is_alive:
             return
-        if self._held or not self.port.reaches(API):
-            self._held.append(line)
+        if not self.port.reaches(API):
+            self._held += lines
             return
-        self._take(line)
-
-    def _take(self, line: bytes | None) -> None:
-        self._arrived.append(line)
+        self._arrived += [*self._held, *lines]
+        self._held.clear()
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
@@ -110,9 +117,7 @@ class WatchStream:
 
     def _catch_up(self) -> None:
         if self._held and self.port.reaches(API):
-            held, self._held = self._held, []
-            for line in held:
-                self._arrive(line)
+            self._take([])
 
     def _send_bookmark(self) -> None:
         if not self._is_over:
