@@ -1,5 +1,7 @@
 """Reads the fields of a spec. Errors name the path of the invalid field."""
 
+from collections.abc import Iterable
+
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects.resource import ResourceId
@@ -27,6 +29,13 @@ def _object(value: JsonValue, field: str) -> JsonObject:
     if is_object(value):
         return value
     raise InvalidSpec(field, "must be an object")
+
+
+def require_known(parent: JsonObject, field: str, *, known: Iterable[str]) -> None:
+    """Raise InvalidSpec for the first key of `parent` that is not `known`."""
+    unknown = sorted(parent.keys() - set(known))
+    if unknown:
+        raise InvalidSpec(f"{field}.{unknown[0]}", f"is unknown here: there are {', '.join(sorted(known))}")
 
 
 def required_text(parent: JsonObject, key: str, field: str) -> str:

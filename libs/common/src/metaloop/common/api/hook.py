@@ -9,7 +9,7 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 
-HookName: TypeAlias = Literal["sync", "finalize", "customize"]
+HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
@@ -40,12 +40,15 @@ class HookKeys:
     children: str
     edits_metadata: bool
     """Whether an answer may change the parent's own labels and annotations."""
+    states_parent: bool = True
+    """Whether an answer states the status of the parent, and whether the parent is finalized."""
 
     @property
     def answer_fields(self) -> frozenset[str]:
         """The fields of an answer."""
         changes = {"labels", "annotations"} if self.edits_metadata else set[str]()
-        return frozenset({"status", self.children, "resyncAfterSeconds", "finalized"} | changes)
+        stated = {"status", "finalized"} if self.states_parent else set[str]()
+        return frozenset({self.children, "resyncAfterSeconds"} | changes | stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +68,14 @@ def parse_hooks(spec: JsonObject, *, controller: str) -> Hooks:
     hooks = fields.object_at(spec, "hooks", "spec")
     if not hooks:
         raise InvalidSpec("spec.hooks", "no hooks defined")
-    finalize = _hook(hooks, "finalize")
+    finalize = parse_hook(hooks, "finalize")
     if finalize is not None and len(controller) > _MAX_NAME_LENGTH:
         raise InvalidSpec("metadata.name", f"has more than {_MAX_NAME_LENGTH} characters: with hooks.finalize, a finalizer is made of it")
-    return Hooks(sync=_hook(hooks, "sync"), finalize=finalize, customize=_hook(hooks, "customize"))
+    return Hooks(sync=parse_hook(hooks, "sync"), finalize=finalize, customize=parse_hook(hooks, "customize"))
 
 
-def _hook(hooks: JsonObject, name: HookName) -> Hook | None:
+def parse_hook(hooks: JsonObject, name: HookName) -> Hook | None:
+    """The hook of this name in `spec.hooks`; None if it is absent. Raises InvalidSpec."""
     raw, field = fields.object_at(hooks, name, "spec.hooks"), f"spec.hooks.{name}"
     if raw is None:
         return None

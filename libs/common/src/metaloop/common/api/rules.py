@@ -37,6 +37,10 @@ UPDATE_METHODS: Final[Mapping[UpdateMethod, MethodTraits]] = {
 }
 """Everything that depends on the update method: no other code compares their names."""
 
+ALL_METHODS: Final[tuple[UpdateMethod, ...]] = tuple(UPDATE_METHODS)
+PLAIN_METHODS: Final[tuple[UpdateMethod, ...]] = tuple(name for name, traits in UPDATE_METHODS.items() if not traits.rolls)
+"""The update methods of kinds whose parents have no revisions to roll out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusCheck:
@@ -61,12 +65,14 @@ class ChildRule:
         return UPDATE_METHODS[self.method].rolls
 
 
-def parse_child_rules(spec: JsonObject, key: str) -> tuple[ChildRule, ...]:
-    """The rules in the list at `key` of a controller's `spec`.
+def parse_child_rules(spec: JsonObject, key: str, *, methods: tuple[UpdateMethod, ...] = ALL_METHODS) -> tuple[ChildRule, ...]:
+    """The rules in the list at `key` of a controller's `spec`, with the update `methods` of its kind.
 
     Raises InvalidSpec for a resource that is listed twice, even in two versions.
     """
-    rules = tuple(_child_rule(raw, f"spec.{key}[{index}]") for index, raw in enumerate(fields.objects_at(spec, key, "spec")))
+    rules = tuple(
+        _child_rule(raw, f"spec.{key}[{index}]", methods=methods) for index, raw in enumerate(fields.objects_at(spec, key, "spec"))
+    )
     # Two versions show the same objects: a child that is desired in one would be deleted as undesired in the other.
     require_different([ResourceId(rule.resource.group, rule.resource.resource) for rule in rules], f"spec.{key}")
     return rules
@@ -81,15 +87,13 @@ def require_different(resources: Sequence[ResourceId], field: str) -> None:
         seen.add(resource)
 
 
-def _child_rule(raw: JsonObject, field: str) -> ChildRule:
+def _child_rule(raw: JsonObject, field: str, *, methods: tuple[UpdateMethod, ...]) -> ChildRule:
     strategy = fields.object_at(raw, "updateStrategy", field) or {}
     field_of_strategy = f"{field}.updateStrategy"
     checks = fields.object_at(strategy, "statusChecks", field_of_strategy) or {}
     return ChildRule(
         resource=fields.resource_id(raw, field),
-        method=cast(
-            "UpdateMethod", fields.one_of(strategy, "method", field_of_strategy, choices=tuple(UPDATE_METHODS), default="OnDelete")
-        ),
+        method=cast("UpdateMethod", fields.one_of(strategy, "method", field_of_strategy, choices=methods, default="OnDelete")),
         status_checks=tuple(
             _status_check(check, f"{field_of_strategy}.statusChecks.conditions[{index}]")
             for index, check in enumerate(fields.objects_at(checks, "conditions", f"{field_of_strategy}.statusChecks"))

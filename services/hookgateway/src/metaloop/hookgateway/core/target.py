@@ -1,9 +1,10 @@
 """Parses the target header of a call: which hook of which controller to call, where, and how."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 from metaloop.common.api import fields
+from metaloop.common.api.hook import HookName
 from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
@@ -13,7 +14,7 @@ from metaloop.hookgateway.core.endpoint import Endpoint, resolve
 from metaloop.hookgateway.core.etag import CacheKey, EtagPolicy
 from metaloop.hookgateway.errors import EndpointInvalid, MalformedCall
 
-HOOKS: Final = ("sync", "finalize", "customize")
+HOOKS: Final[tuple[HookName, ...]] = get_args(HookName)
 DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 
 
