@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from metaloop.common.faults import AnyFault, Fault, UnknownFault
 from metaloop.common.job import ControllerId, Job, JobKey
-from metaloop.common.json import dumps
+from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import (
     Busy,
@@ -70,6 +70,17 @@ def test_an_observation_says_which_part_was_claimed():
     assert reply.observation.part == "uid-1"
 
 
+@pytest.mark.parametrize("summary", [None, {"inputs": {"pods": {"total": 3}}}])
+def test_what_was_counted_of_the_parts_of_a_parent_survives_the_wire(summary: JsonObject | None):
+    info = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True)
+    observation = CachedObservation(controller=b"{}", parent_resource=info, parent=b"{}", children=[], summary=summary)
+
+    reply = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)))
+
+    assert isinstance(reply, Granted)
+    assert reply.observation.summary == summary
+
+
 def test_what_we_own_of_a_child_travels_beside_it():
     group = CachedGroup(resource=CONFIGMAPS, objects=[dumps({"metadata": {"name": "c"}})], managed={"uid-c": dumps({"fieldsV1": {}})})
     info = ResourceInfo(api_version="ex.io/v1", resource="hellos", kind="Hello", namespaced=True)
@@ -98,6 +109,7 @@ def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: s
         fault=fault,
         message=message,
         writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12")],
+        rivals=(key.part,),
     )
 
     assert SyncReport.from_bytes(report.to_bytes()) == report

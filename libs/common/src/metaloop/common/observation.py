@@ -60,6 +60,8 @@ class Observation:
     """The objects that the parent's subscription selects; None without a subscription."""
     part: str = ""
     """The part of the parent's work that was claimed; empty for the parent itself."""
+    summary: JsonObject | None = None
+    """What the watcher counted of the parts of a parent; None for a part, and for kinds whose parents have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,7 @@ class CachedObservation:
     inputs: Sequence[CachedGroup] = ()
     related: CachedRelated | None = None
     part: str = ""
+    summary: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +181,7 @@ def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
         "parentResource": observation.parent_resource.to_json(),
         "parent": orjson.Fragment(observation.parent),
         "part": observation.part,
+        "summary": observation.summary,
         "children": [_group_to_wire(group) for group in observation.children],
         "revisions": [orjson.Fragment(item) for item in observation.revisions],
         "inputs": [_group_to_wire(group) for group in observation.inputs],
@@ -191,6 +195,7 @@ def _observation(raw: JsonObject) -> Observation:
         parent_resource=ResourceInfo.from_json(raw["parentResource"]),  # type: ignore[arg-type]
         parent=raw["parent"],  # type: ignore[arg-type]
         part=str(raw.get("part", "")),
+        summary=raw.get("summary"),  # type: ignore[arg-type]
         children=[_group_from_wire(group) for group in raw["children"]],  # type: ignore[union-attr, arg-type]
         revisions=raw["revisions"],  # type: ignore[arg-type]
         inputs=[_group_from_wire(group) for group in raw.get("inputs", [])],  # type: ignore[union-attr, arg-type]

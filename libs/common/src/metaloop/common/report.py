@@ -51,6 +51,8 @@ class SyncReport:
     message: str = ""
     """Details of the fault, for people."""
     writes: Sequence[Write] = ()
+    rivals: Sequence[str] = ()
+    """The parts of the same parent that hold what this one needs: they fail with it."""
 
     @property
     def reason(self) -> str:
@@ -71,6 +73,7 @@ class SyncReport:
                 "writes": [
                     [w.resource.api_version, w.resource.resource, w.namespace, w.name, w.uid, w.resource_version] for w in self.writes
                 ],
+                "rivals": [*self.rivals],
             }
         )
 
@@ -89,4 +92,5 @@ class SyncReport:
             writes=[
                 Write(resource=ResourceId(w[0], w[1]), namespace=w[2], name=w[3], uid=w[4], resource_version=w[5]) for w in raw["writes"]
             ],
+            rivals=tuple(raw.get("rivals", ())),
         )

@@ -14,10 +14,11 @@ from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.health import ControllerStats
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.rules.related import Related
-from metaloop.watcher.core.rules.rule import Concern, Ended, Touched
+from metaloop.watcher.core.rules.rule import Concern, Ended, Swept, Touched
 from metaloop.watcher.core.running import RunningControllers
 from metaloop.watcher.core.subscriptions import RelatedSubscriptions
 from metaloop.watcher.ownership import Ownership
+from metaloop.watcher.sweeps import Sweeps
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 
@@ -39,6 +40,7 @@ class Router:
         self._subscriptions = subscriptions
         self._related = Related(subscriptions)
         self._ownership = ownership
+        self._sweeps = Sweeps(self._mark_swept)
         self.stats: dict[ControllerId, ControllerStats] = {}
         """Of each running controller."""
 
@@ -109,21 +111,33 @@ class Router:
 
     def record_report(self, report: SyncReport) -> None:
         """Count how a sync ended."""
-        stats = self.stats.get(report.key.controller)
-        if stats is not None:
-            stats.record(report)
+        key = report.key
+        stats, instance = self.stats.get(key.controller), self._running.get(key.controller)
+        if stats is None or instance is None:
+            return
+        stats.record(report)
+        if instance.tally is not None:
+            for concern in instance.tally.reported(report, is_failing=key in stats.failing):
+                self._handle(concern, "a part was synced")
 
-    def _handle(self, concern: Concern, change: Change) -> None:
-        key = concern.key
+    def _handle(self, concern: Concern, cause: Change | str) -> None:
         match concern:
-            case Touched():
+            case Touched(key=key, after_seconds=seconds) if seconds:
+                self._queue.mark_later(key, after_seconds=seconds)
+            case Touched(key=key):
                 self.stats[key.controller].parents += concern.is_new_parent
-                self._queue.mark(key, concern.klass, str(change), version=concern.version)
-            case Ended():
+                self._queue.mark(key, concern.klass, str(cause), version=concern.version)
+            case Swept(keys=keys):
+                self._sweeps.add(keys, str(cause))
+            case Ended(key=key):
                 self.stats[key.controller].parents -= concern.was_parent
                 self._forget(key)
             case _:
                 assert_never(concern)
+
+    def _mark_swept(self, key: JobKey, reason: str) -> None:
+        if key.controller in self.stats:  # it may have been stopped since the sweep began
+            self._queue.mark(key, MarkClass.CHANGED, reason)
 
     def _forget(self, key: JobKey) -> None:
         self.stats[key.controller].forget(key)

@@ -101,6 +101,7 @@ def shown_entry(entry: Entry, now: float) -> JsonObject:
     served, mark = (entry.lease.serves, entry.mark) if entry.lease else (entry.mark, None)
     return {
         "key": str(entry.key),
+        "part": entry.key.part,
         "stage": entry.stage.value,
         "class": served.klass.name.lower() if served else None,
         "reason": served.reason if served else None,

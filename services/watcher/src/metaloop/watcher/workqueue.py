@@ -66,6 +66,11 @@ class WorkQueue:
             self._state.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions, since=now), now=now)
         self.wakeup.set()
 
+    def mark_later(self, key: JobKey, *, after_seconds: float) -> None:
+        """Have `key` run after so long, unless it runs before. What touches it meanwhile costs no other run."""
+        self._state.mark_later(key, after_seconds=after_seconds, now=self.clock())
+        self.wakeup.set()
+
     def forget(self, key: JobKey) -> None:
         """Stop the timers of `key` and drop its mark: its parent is gone."""
         self._state.forget(key)

@@ -46,7 +46,14 @@ def try_after(report: SyncReport | None, *, failures: int) -> Next:
 
 
 def resync_due(key: JobKey, *, period_seconds: float, now: float) -> float:
-    """The time of the next resync: up to ten percent early or late, so that not all keys are resynced at once."""
+    """The time of the next resync: up to ten percent early or late, so that not all keys are resynced at once.
+
+    Each part of a parent has its own place in the period, since thousands of them are marked at once.
+    """
+    if key.part:
+        wait = (period_seconds * crc32(str(key).encode()) / 2**32 - now) % period_seconds
+        # The timer may fire a moment early, at a grid point: that is this period's resync, and not the last one's.
+        return round((now + wait + (period_seconds if wait < 1 / GRID else 0.0)) * GRID) / GRID
     spread = crc32(f"{key} {int(now)}".encode()) / 2**31 - 1.0
     # Resyncs go in batches of a tenth of a second: to wake up once for many jobs nearly halves the CPU.
     return round((now + period_seconds * (1.0 + _RESYNC_JITTER * spread)) * GRID) / GRID

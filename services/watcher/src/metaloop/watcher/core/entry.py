@@ -73,6 +73,8 @@ class Purpose(IntEnum):
     RETRY = 2
     RESYNC_AFTER = 3
     RESYNC = 4
+    LATER = 5
+    """What touched the key could wait, and has waited."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -1,7 +1,8 @@
 """A controller that can be served: its spec, with the rules by which its kind serves it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from metaloop.common.api.controller import Controller
 from metaloop.common.job import JobKey
@@ -9,7 +10,7 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.rules.parents import Parents
-from metaloop.watcher.core.rules.rule import Group, Rule, Touched
+from metaloop.watcher.core.rules.rule import Concern, Ended, Group, Rule, Swept, Tally, Touched
 from metaloop.watcher.core.watch import Watch
 
 
@@ -28,6 +29,8 @@ class Instance:
     """What a claim shows as revisions."""
     inputs: tuple[Group, ...] = ()
     """What a claim shows as inputs."""
+    tally: Tally | None = None
+    """What is counted of the parts of its parents; None where these have no parts, or nothing is counted."""
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -64,4 +67,18 @@ class Instance:
         rules = [rule for rule in self.rules if any(watch.id == parents.watch.id for watch in rule.watches)]
         for key, record in caches[parents.watch.id].objects.items():
             change = Change(parents.watch, key, None, record)
-            yield from [each.key for rule in rules for each in rule.concerned(change, caches) if isinstance(each, Touched)]
+            for rule in rules:
+                for concern in rule.concerned(change, caches):
+                    yield from _keys_in(concern)
+
+
+def _keys_in(concern: Concern) -> Sequence[JobKey]:
+    match concern:
+        case Touched(key=key):
+            return (key,)
+        case Swept(keys=keys):
+            return keys
+        case Ended():
+            return ()
+        case _:
+            assert_never(concern)

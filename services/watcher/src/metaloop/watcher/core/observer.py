@@ -28,6 +28,8 @@ class Observer:
         for rule in instance.rules:
             for group, shown in rule.shown(unit, self._caches):
                 records[group] += shown
+        if key.part and not any(records.values()):
+            return Gone(reason="nothing is left of this part")
         return CachedObservation(
             controller=self._running.raw(key.controller),
             parent_resource=unit.resource,
@@ -37,6 +39,7 @@ class Observer:
             revisions=[record.raw for group in instance.revisions for record in records[group]],
             inputs=[_group(group, records[group]) for group in instance.inputs],
             related=self._related.shown(unit),
+            summary=instance.tally.summary(unit) if instance.tally is not None else None,
         )
 
     def is_behind(self, key: JobKey, *, now: float) -> bool:

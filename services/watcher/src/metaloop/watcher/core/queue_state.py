@@ -85,6 +85,12 @@ class QueueState:
             self._order.discard(entry, entry.flow)
             self._order.push(entry, entry.flow, entry.mark.klass, now=now)
 
+    def mark_later(self, key: JobKey, *, after_seconds: float, now: float) -> None:
+        """Have `key` run after so long, unless it runs before. A second call meanwhile changes nothing."""
+        entry = self._entry_of(key)
+        if entry.due(Purpose.LATER) is None:
+            self._timers.set(entry, Purpose.LATER, due=now + after_seconds)
+
     def forget(self, key: JobKey) -> None:
         """Stop the timers of `key` and drop its mark: its parent is gone.
 
@@ -324,6 +330,7 @@ class QueueState:
         entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
         self._leases[lease_id] = entry
         entry.stop(Purpose.RETRY)
+        entry.stop(Purpose.LATER)
         self._timers.expect(entry, by=lease.expires)
         return lease
 
@@ -425,6 +432,8 @@ class QueueState:
                 self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resyncAfterSeconds", since=now), now=now)
             case Purpose.RESYNC:
                 self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync", since=now), now=now)
+            case Purpose.LATER:
+                self.mark(entry.key, Mark(klass=MarkClass.CHANGED, reason="its counts changed", since=now), now=now)
 
     def _awaits_silent_resource(self, entry: Entry, now: float) -> bool:
         since = now - self._limits.gate_seconds
@@ -463,7 +472,7 @@ class QueueState:
         return entry if entry is not None and entry.stage is Stage.QUEUED else None
 
     def _forget(self, entry: Entry) -> None:
-        for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC):
+        for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC, Purpose.LATER):
             entry.stop(purpose)
         entry.failures = 0
         if entry.stage is Stage.WAITING:

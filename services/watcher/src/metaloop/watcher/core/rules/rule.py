@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from metaloop.common.job import JobKey
+from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.report import SyncReport
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.fair_queue import MarkClass
@@ -22,6 +24,14 @@ class Touched(NamedTuple):
     """The resourceVersion that the parent came to, where it is the parent that changed; else 0."""
     is_new_parent: bool = False
     """Whether there is one parent more than before."""
+    after_seconds: float = 0.0
+    """How long it can wait. What touches it meanwhile is looked at with it."""
+
+
+class Swept(NamedTuple):
+    """Units of work that have to be looked at, too many to be marked without a pause."""
+
+    keys: Sequence[JobKey]
 
 
 class Ended(NamedTuple):
@@ -35,7 +45,7 @@ class Ended(NamedTuple):
     """Whether there is one parent fewer than before."""
 
 
-Concern: TypeAlias = Touched | Ended
+Concern: TypeAlias = Touched | Swept | Ended
 
 
 class Unit(NamedTuple):
@@ -78,4 +88,16 @@ class Rule(Protocol):
 
     def shown(self, unit: Unit, caches: Caches) -> Iterable[Shown]:
         """What a claim shows of a unit of work because of this rule."""
+        ...
+
+
+class Tally(Protocol):
+    """What is counted of the parts of parents, for the syncs of the parents themselves."""
+
+    def summary(self, unit: Unit) -> JsonObject | None:
+        """What a claim of a parent itself shows; None for a part, and for a parent whose parts are not counted."""
+        ...
+
+    def reported(self, report: SyncReport, *, is_failing: bool) -> Iterable[Concern]:
+        """The units of work that the end of a sync concerns."""
         ...
