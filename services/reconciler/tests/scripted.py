@@ -23,9 +23,11 @@ from metaloop.reconciler.core.steps import (
     Learn,
     Recall,
     RecordEvent,
+    ReportRivals,
     ReportUnknownKeys,
     Resync,
     Step,
+    Steps,
     SubscribeRelated,
     WriteChildren,
     WriteRevisions,
@@ -82,7 +84,7 @@ class Script:
                 return self.written or _all_done([*plan])
             case Recall(fact):
                 return fact in self.known
-            case WriteRevisions() | RecordEvent() | Resync() | ReportUnknownKeys() | Learn() | Forget():
+            case WriteRevisions() | RecordEvent() | Resync() | ReportUnknownKeys() | ReportRivals() | Learn() | Forget():
                 return None
 
 
@@ -106,8 +108,12 @@ class Played:
 
 def play(observed: Observed, variant: Variant, script: Script | None = None) -> Played:
     """The sync of one parent, with results from the script."""
+    return played(sync(observed, NOW, variant=variant), script)
+
+
+def played(steps: Steps[None], script: Script | None = None) -> Played:
+    """A sync, with results from the script."""
     of, taken = script or Script(), list[Step]()
-    steps = sync(observed, NOW, variant=variant)
     try:
         step = next(steps)
         while True:
@@ -148,6 +154,8 @@ def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
             return f"resync after {seconds:g} s"
         case ReportUnknownKeys(keys):
             return f"unknown keys: {', '.join(keys)}"
+        case ReportRivals(parts):
+            return f"rivals: {', '.join(parts)}"
         case Recall(fact) | Learn(fact) | Forget(fact):
             return f"{type(step).__name__.lower()} {type(fact).__name__}"
 

@@ -1,6 +1,7 @@
 """How a finished sync is announced: one log line, counters, and an event if somebody has to fix something."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from builders import THINGS, a_parent
@@ -21,6 +22,16 @@ FAILED = Outcome(result="retry", fault=Fault.INVALID_ANSWER, message="it is wron
 def finished(outcome: Outcome = DONE, *, actions: dict[str, int] | None = None, unknown_keys: tuple[str, ...] = ()) -> FinishedSync:
     """A sync that ended with this outcome."""
     return FinishedSync(key=KEY, parent=a_parent(), outcome=outcome, actions=Counter(actions), seconds=0.5, unknown_keys=unknown_keys)
+
+
+def test_a_part_is_named_in_the_line_and_in_the_event():
+    recorder = FakeRecorder()
+
+    with capture_logs() as lines:
+        announce(replace(finished(FAILED), part="Pod default/a"), recorder)
+
+    assert [line["part"] for line in lines] == ["Pod default/a"]
+    assert [message for *_, message in recorder.told] == ["Sync error of Pod default/a: it is wrong"]
 
 
 @pytest.mark.parametrize(

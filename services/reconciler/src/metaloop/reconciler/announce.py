@@ -34,6 +34,8 @@ class FinishedSync:
     seconds: float
     unknown_keys: tuple[str, ...]
     """Keys of a loosely read answer that no field has."""
+    part: str = ""
+    """The part of the parent that was synced, as people know it. Empty for the parent as a whole."""
 
 
 def announce(sync: FinishedSync, recorder: Recorder) -> None:
@@ -48,7 +50,8 @@ def _record_event(sync: FinishedSync, fault: AnyFault, recorder: Recorder) -> No
     if fault.owner is Owner.APPROVER:  # nothing failed: the event asks for a confirmation, and has its own reason
         recorder.record(sync.parent, "Warning", fault.reason, sync.outcome.message)
     else:
-        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error: {sync.outcome.message}")
+        about = f" of {sync.part}" if sync.part else ""
+        recorder.record(sync.parent, "Warning", "SyncError", f"Sync error{about}: {sync.outcome.message}")
 
 
 def _count(sync: FinishedSync) -> None:
@@ -69,6 +72,8 @@ def _log_line(sync: FinishedSync) -> None:
         fields.ACTIONS: dict(sync.actions),
         fields.SECONDS: round(sync.seconds, 6),
     }
+    if sync.part:
+        line["part"] = sync.part
     if sync.unknown_keys:
         line["unknown_keys"] = sync.unknown_keys
     if outcome.reason:

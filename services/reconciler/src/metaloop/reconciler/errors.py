@@ -57,9 +57,16 @@ class RelatedUnknown(SyncError):
 
 
 class NameTaken(SyncError):
-    """A child can't be created, because an object of that name exists and is not this parent's."""
+    """A child can't be created, because an object of that name exists and is not this parent's.
+
+    `rival` is the part of the same parent that has the name, if one has.
+    """
 
     fault = Fault.NAME_TAKEN
+
+    def __init__(self, message: str, *, rival: str = "") -> None:
+        super().__init__(message)
+        self.rival = rival
 
 
 class DeletionHeldBack(SyncError):

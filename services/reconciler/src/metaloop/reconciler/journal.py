@@ -15,6 +15,7 @@ class Journal:
     actions: Counter[str] = field(default_factory=Counter)
     resync_after_seconds: float | None = None
     unknown_keys: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
 
     def resync_within(self, seconds: float) -> None:
         """Ask for a resync after this time. The shortest time that is asked for counts."""

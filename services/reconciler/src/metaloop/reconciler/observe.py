@@ -32,6 +32,7 @@ class Observer:
             managed_fields={uid: entry for group in observation.children for uid, entry in group.managed.items()},
             part=observation.part,
             inputs=tuple(observation.inputs),
+            summary=observation.summary,
         )
 
 

@@ -14,7 +14,8 @@ from metaloop.common.errors import InvalidSpec, LeaseLost, MetaloopError
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.machine import monotonic, utc_now
-from metaloop.common.observation import Granted
+from metaloop.common.objects import unstructured
+from metaloop.common.observation import Granted, Observation
 from metaloop.common.related_query import RelatedQuery
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry.traces import span
@@ -33,6 +34,7 @@ from metaloop.reconciler.core.steps import (
     LocalStep,
     Recall,
     RecordEvent,
+    ReportRivals,
     ReportUnknownKeys,
     Resync,
     Step,
@@ -153,6 +155,8 @@ class Driver:
                 self.run.journal.resync_within(seconds)
             case ReportUnknownKeys(keys):
                 self.run.journal.unknown_keys = keys
+            case ReportRivals(parts):
+                self.run.journal.rivals = parts
             case RecordEvent(regarding, event_type, reason, message):
                 self.dependencies.recorder.record(regarding, event_type, reason, message)
             case Recall(fact):
@@ -189,6 +193,7 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
     finished = FinishedSync(
         key=run.key,
         parent=run.granted.observation.parent,
+        part=_part_in(run.granted.observation),
         outcome=outcome,
         actions=journal.actions,
         seconds=seconds,
@@ -204,4 +209,11 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
         fault=outcome.fault,
         message=outcome.message,
         writes=journal.writes,
+        rivals=journal.rivals,
     )
+
+
+def _part_in(observation: Observation) -> str:
+    """The part of a parent as people know it: its input, or its key where it has none."""
+    inputs = (obj for group in observation.inputs for obj in group.objects)
+    return next(map(unstructured.describe, inputs), observation.part) if observation.part else ""

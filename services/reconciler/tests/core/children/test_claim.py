@@ -5,11 +5,13 @@ from builders import CONFIG_MAPS, LABELS, PARENT_UID, a_parent, config_map, grou
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaloop.common.json import JsonObject
+from metaloop.common.errors import Conflict
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref, owner_references
-from metaloop.reconciler.core.children.claim import Claim, Ignore, Keep, claim_of, claims_of, with_adopted
+from metaloop.reconciler.core.children.claim import Claim, Claims, Ignore, Keep, claim_of, claims_of, name_conflict, with_adopted
 from metaloop.reconciler.core.model import Adopt, Release
+from metaloop.reconciler.errors import NameTaken
 
 US, ANOTHER = a_parent(), a_parent(name="another", uid="uid-of-another")
 NAMESAKE = a_parent(uid="uid-of-a-former-parent")
@@ -112,3 +114,42 @@ def test_a_claim_that_was_carried_out_is_followed_by_no_other(*, owner: JsonObje
     carried_out = claim.obj if isinstance(claim, (Adopt, Release)) else candidate
 
     assert isinstance(claim_of(carried_out, group=group(), observed=observed()), (Keep, Ignore))
+
+
+# -- a name that is taken ----------------------------------------------------------------------------------------------
+
+BY, KEY = "metaloop.dev/map-controller", "metaloop.dev/map-key"
+
+
+def marked(**annotations: JsonValue) -> JsonObject:
+    """A ConfigMap of the parent with these annotations."""
+    return stored(config_map(), owner=a_parent(), metadata={"annotations": {**annotations}})
+
+
+@pytest.mark.parametrize(
+    ("holder", "desired", "rival"),
+    [
+        ({BY: "m", KEY: "one"}, {BY: "m", KEY: "two"}, "one"),
+        ({BY: "another", KEY: "one"}, {BY: "m", KEY: "one"}, ""),
+        ({BY: "another", KEY: "one"}, {BY: "m", KEY: "two"}, ""),
+        ({}, {BY: "m", KEY: "two"}, ""),
+        ({BY: "m", KEY: "one"}, {}, ""),
+    ],
+    ids=["another input", "another controller", "another controller and input", "not marked", "desired as a child"],
+)
+def test_name_within_one_parent_is_taken_by_what_is_marked_otherwise(holder: JsonObject, desired: JsonObject, rival: str):
+    conflict = name_conflict(marked(**holder), desired=marked(**desired), observed=observed())
+
+    assert isinstance(conflict, NameTaken)
+    assert conflict.rival == rival
+
+
+def test_name_of_an_own_output_that_is_not_cached_yet_is_no_lasting_conflict():
+    marks: JsonObject = {BY: "m", KEY: "one"}
+
+    assert isinstance(name_conflict(marked(**marks), desired=marked(**marks), observed=observed()), Conflict)
+
+
+@pytest.mark.parametrize("key", [BY, KEY])
+def test_output_of_a_map_controller_is_no_child(key: str):
+    assert claims_of(observed(group(CONFIG_MAPS, marked(**{key: "x"})))) == Claims(groups=(group(CONFIG_MAPS),), actions=())

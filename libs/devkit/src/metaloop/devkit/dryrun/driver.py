@@ -31,6 +31,7 @@ from metaloop.reconciler.core.steps import (
     LocalStep,
     Recall,
     RecordEvent,
+    ReportRivals,
     ReportUnknownKeys,
     Resync,
     Step,
@@ -134,6 +135,8 @@ class RecordingDriver:
                 self.run.journal.resync_within(seconds)
             case ReportUnknownKeys(keys):
                 self.run.journal.unknown_keys = keys
+            case ReportRivals(parts):
+                self.run.journal.rivals = parts
             case Recall() | Learn() | Forget():
                 return False  # a single sync knows no facts
             case _:

@@ -60,6 +60,8 @@ class Observed:
     """Which part of the parent's work this is, if its kind divides it. Empty for the parent as a whole."""
     inputs: tuple[ObservedGroup, ...]
     """Objects that a kind's sync reads and does not write, by resource. Empty for kinds without inputs."""
+    summary: JsonObject | None = None
+    """What the watcher counted of the parent's parts. None for a part, and for kinds whose parents have none."""
 
     @property
     def uid(self) -> str:

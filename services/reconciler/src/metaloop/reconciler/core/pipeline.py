@@ -23,10 +23,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from metaloop.common.api.instructions import is_paused
 from metaloop.common.errors import InvalidAnswer, LeaseLost, MetaloopError
 from metaloop.common.json import JsonObject
-from metaloop.common.kube.errors import Forbidden, Invalid
 from metaloop.common.observation import ObservedGroup, Related
 from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.children.claim import Claims, claims_of, with_adopted
@@ -44,21 +42,13 @@ from metaloop.reconciler.core.hooks.request import customize_request, sync_reque
 from metaloop.reconciler.core.model import Answer, ChildGroup, Observed, ParentEdit, RequestObjects
 from metaloop.reconciler.core.parent.edits import edits_of
 from metaloop.reconciler.core.parent.finalizer import hook_to_call, is_ours, with_finalizer
-from metaloop.reconciler.core.parent.pause import (
-    PAUSED_MESSAGE,
-    has_paused_condition,
-    is_sync_paused,
-    supports_conditions,
-    with_paused_condition,
-)
+from metaloop.reconciler.core.parent.pause import is_sync_paused
+from metaloop.reconciler.core.pause_announcement import announce_pause
 from metaloop.reconciler.core.rollout.revisions import RevisionHistory, Revisions, revisions_of, with_revisions_as_children, without_history
 from metaloop.reconciler.core.rollout.rollout import combined_answer
 from metaloop.reconciler.core.steps import (
-    ConditionsUnsupported,
     Forget,
-    Learn,
     PauseAnnounced,
-    RecordEvent,
     ReportUnknownKeys,
     Resync,
     Steps,
@@ -67,7 +57,6 @@ from metaloop.reconciler.core.steps import (
     choose_apply_strategy,
     claim_children,
     edit_parent,
-    recall,
     subscribe_related,
     write_children,
 )
@@ -81,7 +70,7 @@ def sync(observed: Observed, now: datetime, *, variant: Variant) -> Steps[None]:
     """Bring one parent to the state that its hook desires. Raises the error that prevents it."""
     observed = observed if variant.is_selected(observed) else replace(observed, is_selected=False)
     if is_sync_paused(observed):
-        yield from _announce_pause(observed, now, variant)
+        yield from announce_pause(observed, now, owns_status=variant.owns_status)
         return
     yield Forget(PauseAnnounced(observed.uid))
     prepared = yield from _sync_finalizer(observed)
@@ -101,40 +90,6 @@ def sync(observed: Observed, now: datetime, *, variant: Variant) -> Steps[None]:
     failures = [*failures, *(yield from _write_parent(decision.answer, observed, variant, is_done=not failures))]
     if failures:
         raise WritesFailed(failures)
-
-
-# -- pause -------------------------------------------------------------------------------------------------------------
-
-
-def _announce_pause(observed: Observed, now: datetime, variant: Variant) -> Steps[None]:
-    """Announce once that a parent is paused. A pause of the controller is announced on the controller instead."""
-    if not is_paused(observed.parent) or not is_ours(observed) or has_paused_condition(observed.parent):
-        return
-    is_written = yield from _write_paused_condition(observed, now, variant)
-    if not is_written:
-        if (yield from recall(PauseAnnounced(observed.uid))):
-            return
-        yield Learn(PauseAnnounced(observed.uid))
-    yield RecordEvent(observed.parent, "Normal", "Paused", f"Paused: {PAUSED_MESSAGE}")
-
-
-def _write_paused_condition(observed: Observed, now: datetime, variant: Variant) -> Steps[bool]:
-    """Write the condition to the parent's status. Returns whether the status has it now."""
-    if not variant.owns_status or not supports_conditions(observed):
-        return False
-    if (yield from recall(ConditionsUnsupported(observed.info.id))):
-        return False
-    pause = ParentEdit(name="Paused", mutate=partial(with_paused_condition, at=now.strftime("%Y-%m-%dT%H:%M:%SZ")), subresource="status")
-    try:
-        written = yield from edit_parent(observed, pause)
-    except (Forbidden, Invalid):
-        written = observed.parent
-    if written is None:
-        return False
-    if not has_paused_condition(written):
-        # The kind's schema has no conditions, or no such ones. It would drop those of other parents, too.
-        yield Learn(ConditionsUnsupported(observed.info.id))
-    return has_paused_condition(written)
 
 
 # -- before the hook ---------------------------------------------------------------------------------------------------

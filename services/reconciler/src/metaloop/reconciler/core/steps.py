@@ -111,6 +111,13 @@ class ReportUnknownKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRivals:
+    """Report which parts of the same parent hold what this part needs. No result."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PauseAnnounced:
     """It was announced that a parent is paused."""
 
@@ -124,7 +131,14 @@ class ConditionsUnsupported:
     resource: ResourceId
 
 
-Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported
+@dataclass(frozen=True, slots=True)
+class EditsIgnored:
+    """It was announced that edits in answers about a parent are ignored."""
+
+    uid: str
+
+
+Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported | EditsIgnored
 """What a process remembers from one sync to the next. Losing a fact costs one write or event, and nothing else."""
 
 
@@ -149,7 +163,7 @@ class Forget:
     fact: Fact
 
 
-LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | Recall | Learn | Forget
+LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | ReportRivals | Recall | Learn | Forget
 """A step that the driver carries out without waiting for anything."""
 Step: TypeAlias = (
     EditParent | ClaimChildren | ChooseApplyStrategy | CallHook | SubscribeRelated | WriteRevisions | WriteChildren | LocalStep

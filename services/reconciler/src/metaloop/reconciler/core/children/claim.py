@@ -5,8 +5,8 @@ Every controller must follow these three rules, so that none fights another:
     1. Adopt an orphan that the selector matches, unless the orphan or the parent is being deleted.
     2. Release a child that the selector no longer matches, unless the parent is being deleted: the garbage collector
        then takes care of its children.
-    3. Ignore an object that another controller owns, whatever its labels. Ignore what a decorator attached to the
-       parent, too, although its owner is the same.
+    3. Ignore an object that another controller owns, whatever its labels. Ignore what a controller of another kind
+       attached to the parent and marked by an annotation, too, although its owner is the same.
 
 Owners are compared by UID, so an object owns nothing because it has the name of a former owner. Before the first
 adoption the parent must be read live, since its deletion may not have reached the cache. The shell does that.
@@ -14,9 +14,9 @@ adoption the parent must be read live, since its deletion may not have reached t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from metaloop.common.api import DECORATOR_ANNOTATION
+from metaloop.common.api import DECORATOR_ANNOTATION, MAP_KEY, TRACKING_ANNOTATIONS
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -37,6 +37,7 @@ class Ignore:
     """The candidate is not this parent's child, and nothing is done about it."""
 
 
+_TRACKING: Final = frozenset(TRACKING_ANNOTATIONS)
 KEEP, IGNORE = Keep(), Ignore()
 Claim: TypeAlias = Keep | Adopt | Release | Ignore
 
@@ -73,7 +74,7 @@ def claims_of(observed: Observed) -> Claims:
 def claim_of(candidate: JsonObject, *, group: ChildGroup, observed: Observed) -> Claim:
     """The claim on one candidate, by the three rules."""
     owner = controller_ref(candidate)
-    if DECORATOR_ANNOTATION in unstructured.annotations(candidate) or (owner is not None and owner.uid != observed.uid):
+    if not _TRACKING.isdisjoint(unstructured.annotations(candidate)) or (owner is not None and owner.uid != observed.uid):
         return IGNORE
     is_match = _is_selected(candidate, observed)
     if owner is None:
@@ -103,12 +104,21 @@ def name_conflict(holder: JsonObject, *, desired: JsonObject, observed: Observed
         return NameTaken("the name is taken by an object that has no controller, and that the parent may not adopt")
     if owner.uid != observed.uid:
         return NameTaken(f"the name is taken by an object that {owner.kind} {owner.name} controls")
-    decorator = unstructured.annotations(holder).get(DECORATOR_ANNOTATION)
-    if decorator != unstructured.annotations(desired).get(DECORATOR_ANNOTATION):
-        return NameTaken(
-            f"the name is taken by what {f'the decorator {decorator}' if decorator else 'another controller'} attached to the parent"
-        )
-    return Conflict("it exists already, and is not yet in the watcher's cache")
+    return _conflict_within(unstructured.annotations(holder), unstructured.annotations(desired))
+
+
+def _conflict_within(holder: Mapping[str, str], desired: Mapping[str, str]) -> Conflict | NameTaken:
+    """The conflict between two objects of one parent, by their annotations."""
+    differing = [key for key in TRACKING_ANNOTATIONS if holder.get(key) != desired.get(key)]
+    if not differing:
+        return Conflict("it exists already, and is not yet in the watcher's cache")
+    if differing == [MAP_KEY] and MAP_KEY in holder:
+        rival = holder[MAP_KEY]
+        return NameTaken(f"the name is taken by an output for another input of the parent (map key {rival})", rival=rival)
+    decorator = holder.get(DECORATOR_ANNOTATION)
+    return NameTaken(
+        f"the name is taken by what {f'the decorator {decorator}' if decorator else 'another controller'} attached to the parent"
+    )
 
 
 def _is_selected(candidate: JsonObject, observed: Observed) -> bool:

@@ -9,17 +9,33 @@ Rules
     3. A child without a namespace gets its parent's. Every child gets the tracking metadata of its kind.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
+from metaloop.common.api.hook import HookKeys
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.reconciler.core.model import Answer, ChildGroup, DesiredChild, Observed
-from metaloop.reconciler.core.variant import Variant
 
 
-def desired_children(answer: Answer, observed: Observed, *, variant: Variant) -> tuple[DesiredChild, ...]:
+class ChildFormat(Protocol):
+    """How answers of a kind name their children, and how the kind recognizes its own."""
+
+    @property
+    def keys(self) -> HookKeys:
+        """The names of the fields."""
+        ...
+
+    @property
+    def with_tracking(self) -> Callable[[JsonObject, Observed], JsonObject]:
+        """Adds the label or annotation to a desired child by which the kind recognizes it."""
+        ...
+
+
+def desired_children(answer: Answer, observed: Observed, *, variant: ChildFormat) -> tuple[DesiredChild, ...]:
     """The children that `answer` asks for. Raises InvalidAnswer, which names the first invalid field."""
     declared = {(group.info.api_version, group.info.kind): group for group in observed.groups}
     key = variant.keys.children
@@ -40,7 +56,9 @@ class _Candidate:
         return InvalidAnswer(f"{self.field}{path}", f"{unstructured.describe(self.raw)} {problem}")
 
 
-def _desired(candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGroup], observed: Observed, variant: Variant) -> DesiredChild:
+def _desired(
+    candidate: _Candidate, *, declared: dict[tuple[str, str], ChildGroup], observed: Observed, variant: ChildFormat
+) -> DesiredChild:
     raw = candidate.raw
     group = declared.get((unstructured.api_version(raw), unstructured.kind(raw)))
     if group is None:
