@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from metaloop.common.api.kinds import KINDS, ControllerKind
-from metaloop.common.api.rules import UPDATE_METHODS
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects.unstructured import child_object
 
@@ -41,11 +40,11 @@ def test_a_kind_is_named_as_its_definition_names_it(kind: ControllerKind):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_definitions_allow_exactly_the_update_methods_of_the_table(kind: ControllerKind):
+def test_definitions_allow_exactly_the_update_methods_of_the_kind(kind: ControllerKind):
     enums = list(enums_at(definition_of(kind), "method"))
 
     assert enums
-    assert all(enum == [*UPDATE_METHODS] for enum in enums)
+    assert all(enum == [*kind.update_methods] for enum in enums)
 
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.lab import Platform
 
 DECORATORS = ResourceInfo(
@@ -90,19 +90,39 @@ DECORATOR_SPEC: JsonObject = {
     "hooks": {"sync": _HOOK, "finalize": _HOOK, "customize": _HOOK},
     **_ENDPOINTS,
 }
+MAP_SPEC: JsonObject = {
+    "parentResource": {**_ABSENT, "labelSelector": _SELECTOR},
+    "inputResources": [{"apiVersion": "v1", "resource": "pods"}],
+    "outputResources": [{"apiVersion": "v1", "resource": "configmaps", "updateStrategy": {"method": "Recreate"}}],
+    "hooks": {"map": _HOOK, "tombstone": _HOOK},
+    **_ENDPOINTS,
+}
 
 
-@pytest.mark.parametrize(("resource", "spec"), [(COMPOSITES, COMPOSITE_SPEC), (DECORATORS, DECORATOR_SPEC)])
+@pytest.mark.parametrize(("resource", "spec"), [(COMPOSITES, COMPOSITE_SPEC), (DECORATORS, DECORATOR_SPEC), (MAPS, MAP_SPEC)])
 async def test_every_field_of_a_controller_survives(platform: Platform, resource: ResourceInfo, spec: JsonObject) -> None:
     stored = await _stored(platform.cluster, resource, spec)
 
     assert stored["spec"] == spec
 
 
-@pytest.mark.parametrize("resource", [COMPOSITES, DECORATORS])
+async def test_what_a_map_controller_does_not_know_is_stored_so_that_the_watcher_can_refuse_it(platform: Platform) -> None:
+    spec: JsonObject = {**MAP_SPEC, "childResources": [], "hooks": {"map": _HOOK, "finalize": _HOOK}}
+
+    stored = await _stored(platform.cluster, MAPS, spec)
+
+    assert stored["spec"] == spec
+
+
+@pytest.mark.parametrize("resource", [COMPOSITES, DECORATORS, MAPS])
 async def test_status_is_a_subresource_with_conditions_and_counts(platform: Platform, resource: ResourceInfo) -> None:
     status: JsonObject = {"observedGeneration": 1, "parents": 3, "failingParents": 1, "conditions": [_CONDITION], "later": {"x": 1}}
-    spec: JsonObject = {"parentResource": _ABSENT} if resource is COMPOSITES else {"resources": [_ABSENT]}
+    specs: dict[str, JsonObject] = {
+        COMPOSITES.kind: {"parentResource": _ABSENT},
+        DECORATORS.kind: {"resources": [_ABSENT]},
+        MAPS.kind: MAP_SPEC,
+    }
+    spec = specs[resource.kind]
     await platform.cluster.create(resource, _controller(resource, "with-status", spec))
 
     patched = await platform.cluster.patch(resource, "", "with-status", {"status": status}, subresource="status")
@@ -144,9 +164,12 @@ async def test_versions_and_keys_have_metacontrollers_defaults(platform: Platfor
         (COMPOSITES, {"parentResource": _ABSENT, "childResources": [{**_ABSENT, "updateStrategy": {"method": "Never"}}]}, "method"),
         (COMPOSITES, {"parentResource": _ABSENT, "endpointConfigs": [{}]}, "host"),
         (DECORATORS, {}, "resources"),
+        (MAPS, {**MAP_SPEC, "inputResources": []}, "inputResources"),
+        (MAPS, {**MAP_SPEC, "hooks": {"tombstone": _HOOK}}, "map"),
+        (MAPS, {**MAP_SPEC, "outputResources": [{**_ABSENT, "updateStrategy": {"method": "RollingInPlace"}}]}, "method"),
     ],
 )
-async def test_what_metacontroller_refuses_is_refused(platform: Platform, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
+async def test_what_is_plainly_wrong_is_refused(platform: Platform, resource: ResourceInfo, spec: JsonObject, field: str) -> None:
     with pytest.raises(ApiRefused, match=field):
         await platform.cluster.create(resource, _controller(resource, "refused", spec))
 
@@ -170,10 +193,11 @@ async def test_revision_keeps_any_patch_of_its_parent_and_the_names_of_its_child
     [
         ("compositecontrollers", ["cc", "cctl"], "Cluster"),
         ("decoratorcontrollers", ["dec", "decorators"], "Cluster"),
+        ("mapcontrollers", ["maps", "mapctl"], "Cluster"),
         ("controllerrevisions", None, "Namespaced"),
     ],
 )
-async def test_kinds_have_metacontrollers_names_and_scope(platform: Platform, name: str, short_names: list[str] | None, scope: str) -> None:
+async def test_kinds_have_their_names_and_scope(platform: Platform, name: str, short_names: list[str] | None, scope: str) -> None:
     found = await platform.cluster.get(CRDS, "", f"{name}.metacontroller.k8s.io")
 
     spec = unstructured.child_object(found, "spec")

@@ -15,6 +15,8 @@ from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, parent, parent_resource
 from metaloop.watcher.app import Watcher
 from metaloop.watcher.core.instance import Instance
+from metaloop.watcher.core.kinds.registry import WORLDS
+from metaloop.watcher.core.kinds.world import Worlds
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.watch import WatchId
 from metaloop.watcher.settings import WatcherSettings
@@ -122,9 +124,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def watcher_of(kube: KubeClient, heard: Heard, **settings: object) -> AsyncIterator[Watcher]:
+async def watcher_of(kube: KubeClient, heard: Heard, *, worlds: Worlds = WORLDS, **settings: object) -> AsyncIterator[Watcher]:
     """A watcher that supervises, ready."""
-    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard)  # type: ignore[arg-type]
+    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard, worlds=worlds)  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
         watcher.controllers.begin_term()
         task = group.create_task(watcher.supervisor.run())

@@ -3,10 +3,12 @@ difference is told.
 """
 
 import asyncio
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.kube.client import KubeClient
@@ -17,9 +19,12 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.ports import free_ports
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, CRDS, Cluster
-from metaloop.devkit.testbed.lab import install_parent
+from metaloop.devkit.testbed.lab import install, install_parent
 from metaloop.devkit.testbed.manifests import config_map, crd, parent_resource
 from metaloop.watcher.app import Watcher
+from metaloop.watcher.core.kinds.registry import WORLDS
+from metaloop.watcher.core.kinds.world import by_kind
+from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.views import Views
 
@@ -297,6 +302,18 @@ async def test_a_watch_that_is_broken_restarts_nothing(scene: Scene, proxy: ApiP
     await scene.marked("q", f"{scene.parents.kind} {scene.namespace}/q added")
     assert scene.marks().keys() == {"q"}
     assert scene.heard.of(scene.name) == ["Starting", "Started"]
+
+
+async def test_a_kind_that_the_cluster_lacks_is_watched_once_it_is_served(kube: KubeClient, cluster: Cluster):
+    resource = ResourceInfo(api_version="testbed.example.com/v1", resource="lates", kind="Late", namespaced=False, has_status=True)
+    late = replace(WORLDS["MapController"], kind=replace(KINDS["MapController"], resource=resource))
+
+    async with watcher_of(kube, Heard(), worlds=by_kind(*WORLDS.values(), late)) as watcher:
+        before = watcher.routing.caches.is_synced(Watch(resource).id)
+        await install(cluster, crd(resource))
+        await eventually(lambda: watcher.routing.caches.is_synced(Watch(resource).id))
+
+    assert not before
 
 
 async def test_a_label_takes_a_controller_out_of_our_share_and_back(kube: KubeClient, cluster: Cluster, namespace: str):

@@ -14,7 +14,7 @@ from metaloop.common.job import ControllerId
 from metaloop.watcher.controllers import InstalledController, InstalledControllers
 from metaloop.watcher.core.health import Problem
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.core.kinds.world import NoStatus, Worlds
+from metaloop.watcher.core.kinds.world import ClusterScopedInput, NoStatus, Worlds
 from metaloop.watcher.core.release_step import ReleaseStep, release_step_of
 from metaloop.watcher.core.watch import Watch, WatchId
 from metaloop.watcher.core.watchset import Waiting, difference, instance_of, is_replaced
@@ -91,8 +91,8 @@ class Supervisor:
                 return Problem("SyncError", "WaitingForCRD", str(waiting), is_refusal=True)
             case Waiting() as waiting:
                 return Problem("CreateError", "WaitingForCRD", f"Cannot create new controller: {waiting}")
-            case NoStatus() as no_status:
-                return Problem("SyncError", "NoStatusSubresource", str(no_status))
+            case NoStatus() | ClusterScopedInput() as unservable:
+                return Problem("SyncError", unservable.reason, str(unservable))
             case Instance() as instance:
                 if not (controller.running and _is_same(instance, controller.running)):
                     controller.candidate = former if former and _is_same(instance, former) else instance
@@ -155,8 +155,10 @@ class Supervisor:
 
     @property
     def _own_watches(self) -> tuple[Watch, ...]:
-        """What is watched for the supervisor itself, whatever is served."""
-        return (*(Watch(resource) for resource in self.controllers.resources), Watch(CRDS))
+        """What is watched for the supervisor itself: kinds that a cluster may lack only where they are served."""
+        kinds = [world.kind for world in self.worlds.values()]
+        needed = [kind.resource for kind in kinds if not kind.is_optional or kind.resource.id in self.served.resources]
+        return (*(Watch(resource) for resource in needed), Watch(CRDS))
 
     def _observer_of(self, watch: Watch) -> ChangeObserver | None:
         """Who takes the changes of a watch beside the router: of controllers, CRDs and APIServices."""

@@ -10,6 +10,9 @@ from typing import Final, TypeAlias
 
 from metaloop.common.api import API_VERSION, composite, decorator
 from metaloop.common.api.controller import Controller
+from metaloop.common.api.map import KIND as MAP_KIND
+from metaloop.common.api.map import parse_map
+from metaloop.common.api.rules import ALL_METHODS, PLAIN_METHODS, UpdateMethod
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -25,6 +28,10 @@ class ControllerKind:
     short_names: tuple[str, ...]
     parse: Callable[[JsonObject], Controller]
     """The controller in a raw object. Raises InvalidSpec with the first invalid field."""
+    update_methods: tuple[UpdateMethod, ...] = ALL_METHODS
+    """How its controllers may update children."""
+    is_optional: bool = False
+    """Whether a cluster may lack its resource, as one does where only Metacontroller's own kinds are installed."""
 
     @property
     def name(self) -> str:
@@ -55,6 +62,13 @@ KINDS: Final = by_name(
         ),
         short_names=("dec", "decorators"),
         parse=decorator.parse_decorator,
+    ),
+    ControllerKind(
+        resource=ResourceInfo(api_version=API_VERSION, resource="mapcontrollers", kind=MAP_KIND, namespaced=False, has_status=True),
+        short_names=("maps", "mapctl"),
+        parse=parse_map,
+        update_methods=PLAIN_METHODS,
+        is_optional=True,
     ),
 )
 

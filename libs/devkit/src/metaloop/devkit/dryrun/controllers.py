@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
-from metaloop.common.api.kinds import KINDS, parse_controller
+from metaloop.common.api.kinds import KINDS, ControllerKind, parse_controller
 from metaloop.common.api.kinds import named as named_kinds
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
@@ -67,12 +67,23 @@ async def served_by(kube: KubeClient) -> Mapping[ResourceId, ResourceInfo]:
 async def installed(kube: KubeClient, *, kind: str, name: str) -> list[JsonObject]:
     """The installed controllers, of this kind and name unless these are empty."""
     found: list[JsonObject] = []
-    for info in (each.resource for each in KINDS.values()):
-        if kind in {"", info.kind}:
-            page = await kube.list_page(info)
-            items = unstructured.child_objects(page, "items")
-            found += [{**item, "apiVersion": info.api_version, "kind": info.kind} for item in items]
+    for each in KINDS.values():
+        if kind in {"", each.name}:
+            found += await _installed_of(kube, each)
     return [each for each in found if name in {"", unstructured.name(each)}]
+
+
+async def _installed_of(kube: KubeClient, kind: ControllerKind) -> list[JsonObject]:
+    """The installed controllers of one kind; none where the cluster does not have an optional kind."""
+    info = kind.resource
+    try:
+        page = await kube.list_page(info)
+    except NotFound:
+        if kind.is_optional:
+            return []
+        raise
+    items = unstructured.child_objects(page, "items")
+    return [{**item, "apiVersion": info.api_version, "kind": info.kind} for item in items]
 
 
 async def find_by_controller(kube: KubeClient, controller: str, parent: str) -> Candidate:

@@ -27,6 +27,7 @@ COMPOSITES = ResourceInfo(
 DECORATORS = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="decoratorcontrollers", kind="DecoratorController", namespaced=False
 )
+MAPS = ResourceInfo(api_version="metacontroller.k8s.io/v1alpha1", resource="mapcontrollers", kind="MapController", namespaced=False)
 
 _NOT_FOUND = 404
 _FIRST_ERROR = 400

@@ -7,7 +7,7 @@ from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import expect
 from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.webhook import Behaviour, Call
@@ -69,7 +69,8 @@ class Story:
     async def end(self) -> None:
         """Delete the controllers, so that they do not disturb the next story."""
         await self.cluster.delete(COMPOSITES, "", self.name)
-        await self.cluster.delete_all(DECORATORS, labels=f"{STORY_LABEL}={self.name}")
+        for kind in (DECORATORS, MAPS):
+            await self.cluster.delete_all(kind, labels=f"{STORY_LABEL}={self.name}")
 
     async def controller(
         self, behaviour: Behaviour = three_config_maps, *, children: list[JsonObject] | None = None, **spec: object

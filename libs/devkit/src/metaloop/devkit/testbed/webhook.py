@@ -66,7 +66,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """Two concurrent calls for one parent, which must never happen."""
+    """Two concurrent calls for one parent, or for one part of a parent, which must never happen."""
 
     earlier: Call
     later: Call
@@ -83,7 +83,7 @@ class Webhook:
         """There are no hooks yet; calls of unknown hooks are answered with 404."""
         self._behaviours: dict[str, Behaviour] = {}
         self._calls: dict[str, list[Call]] = defaultdict(list)
-        self._live: dict[tuple[str, str], set[Call]] = defaultdict(set)
+        self._live: dict[tuple[str, str, str], set[Call]] = defaultdict(set)
         self._base_url = ""
         self.overlaps: list[Overlap] = []
         self.tokens: frozenset[str] = frozenset()
@@ -153,7 +153,7 @@ class Webhook:
             port=request.transport.get_extra_info("peername")[1] if request.transport else 0,
         )
         self._calls[hook].append(call)
-        live = self._live[hook, unstructured.uid(call.parent)]
+        live = self._live[hook, unstructured.uid(call.parent), unstructured.text(call.request, "mapKey")]
         live.add(call)
         try:
             await self._note_overlap(call, live)

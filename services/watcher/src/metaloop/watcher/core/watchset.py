@@ -7,7 +7,7 @@ from metaloop.common.api.controller import Controller
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.kinds.registry import WORLDS
-from metaloop.watcher.core.kinds.world import NoStatus, ServedResources, Worlds
+from metaloop.watcher.core.kinds.world import ServedResources, Unservable, Worlds
 from metaloop.watcher.core.watch import Watch, WatchId
 
 
@@ -21,7 +21,7 @@ class Waiting:
         return f"waiting for {', '.join(map(str, self.missing))}, which the API server does not serve (yet)"
 
 
-def instance_of(controller: Controller, served: ServedResources, *, worlds: Worlds = WORLDS) -> Instance | Waiting | NoStatus:
+def instance_of(controller: Controller, served: ServedResources, *, worlds: Worlds = WORLDS) -> Instance | Waiting | Unservable:
     """The instance that would serve `controller`, or why there can be none now (specification §3.1, §3.2)."""
     world = worlds[controller.kind]
     missing = tuple(resource for resource in dict.fromkeys(world.required(controller)) if resource not in served)

@@ -5,8 +5,10 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from metaloop.common.api import composite, decorator
+from metaloop.common.api.map import KIND as MAP_KIND
 from metaloop.reconciler.core.kinds.composite import SYNC as COMPOSITE_SYNC
 from metaloop.reconciler.core.kinds.decorator import SYNC as DECORATOR_SYNC
+from metaloop.reconciler.core.kinds.map import sync_map
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.core.steps import Steps
 
@@ -15,4 +17,4 @@ Sync: TypeAlias = Callable[[Observed, datetime], Steps[None]]
 Syncs: TypeAlias = Mapping[str, Sync]
 """Syncs by the name of the controller's kind."""
 
-SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC}
+SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC, MAP_KIND: sync_map}

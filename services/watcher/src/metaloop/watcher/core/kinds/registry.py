@@ -4,6 +4,7 @@ from typing import Final
 
 from metaloop.watcher.core.kinds.composite import COMPOSITE
 from metaloop.watcher.core.kinds.decorator import DECORATOR
+from metaloop.watcher.core.kinds.map import MAP
 from metaloop.watcher.core.kinds.world import by_kind
 
-WORLDS: Final = by_kind(COMPOSITE, DECORATOR)
+WORLDS: Final = by_kind(COMPOSITE, DECORATOR, MAP)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.kinds import ControllerKind
@@ -21,9 +21,26 @@ class NoStatus:
     """A controller cannot run as it is: its parents have no status to write."""
 
     parent: ResourceId
+    reason: ClassVar[str] = "NoStatusSubresource"
 
     def __str__(self) -> str:
         return f"parent resource {self.parent} does not have subresource 'Status' enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScopedInput:
+    """A controller cannot run as it is: its parents are in namespaces, and one of its inputs is in none."""
+
+    input: ResourceId
+    parent: ResourceId
+    reason: ClassVar[str] = "ClusterScopedInput"
+
+    def __str__(self) -> str:
+        return f"input resource {self.input} is cluster-scoped: it can only be an input of a cluster-scoped parent, not of {self.parent}"
+
+
+Unservable: TypeAlias = NoStatus | ClusterScopedInput
+"""Why a controller cannot run, although everything that it names is served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +50,7 @@ class World:
     kind: ControllerKind
     required: Callable[[Controller], tuple[ResourceId, ...]]
     """The resources that the API server must serve for a controller."""
-    instance: Callable[[Controller, ServedResources], Instance | NoStatus]
+    instance: Callable[[Controller, ServedResources], Instance | Unservable]
     """The instance that serves a controller, where everything required is served; or why there is none."""
 
 

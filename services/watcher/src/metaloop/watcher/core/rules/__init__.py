@@ -7,5 +7,6 @@ them.
     Parents    the objects that the controller's spec selects: each is a unit of work
     Owned      the objects that a parent controls
     Orphans    the objects without a controller that a parent's selector matches
+    Parts      the inputs that a parent selects, and the outputs made for each: each input is a part of its work
     Related    the objects that a parent's customize hook asked for
 """
