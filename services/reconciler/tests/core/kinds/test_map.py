@@ -17,7 +17,7 @@ from metaloop.reconciler.core.apply.last_applied import new_child
 from metaloop.reconciler.core.effects import Effects
 from metaloop.reconciler.core.kinds.map import sync_map
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed
-from metaloop.reconciler.core.steps import EditsIgnored, PauseAnnounced, WriteChildren
+from metaloop.reconciler.core.steps import PauseAnnounced, TombstoneEditsIgnored, WriteChildren
 from metaloop.reconciler.errors import Failure, NameTaken, WritesFailed
 
 KEY = "metaloop.dev/map-key"
@@ -215,10 +215,15 @@ def test_edits_of_a_tombstone_hook_are_ignored_and_told_once():
     seen, hook = part_with(output("a"), controller=mapping(tombstone=True)), keeping("a", data={"key": "edited"})
 
     first = run(seen, Script(hook=hook))
-    second = run(seen, Script(hook=hook, known=frozenset({EditsIgnored(PARENT_UID)})))
+    second = run(seen, Script(hook=hook, known=frozenset({TombstoneEditsIgnored(PARENT_UID)})))
 
-    assert first.lines == ["call tombstone", "recall EditsIgnored", "learn EditsIgnored", "event: Warning TombstoneEditsIgnored"]
-    assert second.lines == ["call tombstone", "recall EditsIgnored"]
+    assert first.lines == [
+        "call tombstone",
+        "recall TombstoneEditsIgnored",
+        "learn TombstoneEditsIgnored",
+        "event: Warning TombstoneEditsIgnored",
+    ]
+    assert second.lines == ["call tombstone", "recall TombstoneEditsIgnored"]
 
 
 def test_tombstone_hook_cannot_create_outputs():

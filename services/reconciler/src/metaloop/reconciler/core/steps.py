@@ -132,13 +132,13 @@ class ConditionsUnsupported:
 
 
 @dataclass(frozen=True, slots=True)
-class EditsIgnored:
+class TombstoneEditsIgnored:
     """It was announced that edits in answers about a parent are ignored."""
 
     uid: str
 
 
-Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported | EditsIgnored
+Fact: TypeAlias = PauseAnnounced | ConditionsUnsupported | TombstoneEditsIgnored
 """What a process remembers from one sync to the next. Losing a fact costs one write or event, and nothing else."""
 
 

@@ -21,7 +21,7 @@ _LONGEST_MESSAGE: Final = 300
 _REMEMBERED: Final = 1024
 
 
-class Place(NamedTuple):
+class PartObject(NamedTuple):
     """An object: the group that it belongs to, by its position, and its key."""
 
     group: int
@@ -79,11 +79,11 @@ class PartCounts:
     """By group."""
     output_counts: list[GroupCounts]
     """By group."""
-    inputs: dict[str, Place] = field(default_factory=dict[str, Place])
+    inputs: dict[str, PartObject] = field(default_factory=dict[str, PartObject])
     """By part."""
-    places: dict[str, tuple[Place, ...]] = field(default_factory=dict[str, tuple[Place, ...]])
+    places: dict[str, tuple[PartObject, ...]] = field(default_factory=dict[str, tuple[PartObject, ...]])
     """The outputs by part. No tuple is empty."""
-    outputs: dict[Place, Output] = field(default_factory=dict[Place, Output])
+    outputs: dict[PartObject, Output] = field(default_factory=dict[PartObject, Output])
     pending: set[str] = field(default_factory=set[str])
     """The parts whose sync has not ended since all of them were marked."""
     failing: dict[str, SyncReport] = field(default_factory=dict[str, SyncReport])
@@ -103,14 +103,14 @@ class PartCounts:
         """Whether anything is left of a part."""
         return part in self.inputs or part in self.places
 
-    def put_input(self, part: str, place: Place) -> bool:
+    def put_input(self, part: str, place: PartObject) -> bool:
         """Have the input of a part; whether it had none."""
         is_new = part not in self.inputs
         self.inputs[part] = place
         self.input_totals[place.group] += is_new
         return is_new
 
-    def drop_input(self, part: str, place: Place) -> bool:
+    def drop_input(self, part: str, place: PartObject) -> bool:
         """Have the input of a part no longer; whether it was there."""
         if self.inputs.get(part) != place:
             return False
@@ -119,7 +119,7 @@ class PartCounts:
         self._forget_if_gone(part)
         return True
 
-    def put_output(self, place: Place, output: Output) -> bool:
+    def put_output(self, place: PartObject, output: Output) -> bool:
         """Have an output as it is now; whether the counts changed."""
         before = self.outputs.get(place)
         if before == output:
@@ -131,7 +131,7 @@ class PartCounts:
         self.output_counts[place.group].count(output.conditions, 1)
         return before is None or before.conditions != output.conditions
 
-    def drop_output(self, place: Place) -> str:
+    def drop_output(self, place: PartObject) -> str:
         """Have an output no longer; the part that it belonged to, empty where it was not there."""
         output = self.outputs.pop(place, None)
         if output is None:
@@ -186,7 +186,7 @@ def shown_failures(counts: PartCounts, resources: Sequence[str]) -> JsonObject:
     return {"count": len(failures), "inputs": [_shown(name, part, failures[part]) for name, part in named]}
 
 
-def _name(place: Place | None, resources: Sequence[str]) -> tuple[str, str, str]:
+def _name(place: PartObject | None, resources: Sequence[str]) -> tuple[str, str, str]:
     """The resource, namespace and name of an input; an input that is gone has none and comes last."""
     return (resources[place.group], *place.key) if place is not None else ("~", "", "")
 

@@ -34,7 +34,6 @@ from metaloop.reconciler.core.model import Answer, ChildGroup, DeleteChild, Obse
 from metaloop.reconciler.core.parent.pause import is_sync_paused
 from metaloop.reconciler.core.pause_announcement import announce_pause
 from metaloop.reconciler.core.steps import (
-    EditsIgnored,
     Forget,
     Learn,
     PauseAnnounced,
@@ -43,6 +42,7 @@ from metaloop.reconciler.core.steps import (
     ReportUnknownKeys,
     Resync,
     Steps,
+    TombstoneEditsIgnored,
     call_hook,
     choose_apply_strategy,
     edit_parent,
@@ -178,9 +178,9 @@ def _announce_edits(observed: Observed, answered: Sequence[JsonObject], outputs:
     """Announce once that a tombstone hook can't change or create outputs."""
     present = {_identity(obj, observed): obj for group in outputs for obj in group.objects}
     edited = [each for each in answered if not _is_part_of(each, present.get(_identity(each, observed)))]
-    if not edited or (yield from recall(EditsIgnored(observed.uid))):
+    if not edited or (yield from recall(TombstoneEditsIgnored(observed.uid))):
         return
-    yield Learn(EditsIgnored(observed.uid))
+    yield Learn(TombstoneEditsIgnored(observed.uid))
     message = f"the tombstone hook can only keep outputs or let them go: its changes to {unstructured.describe(edited[0])} are ignored"
     yield RecordEvent(observed.parent, "Warning", "TombstoneEditsIgnored", message)
 

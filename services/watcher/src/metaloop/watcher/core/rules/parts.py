@@ -15,7 +15,7 @@ from metaloop.watcher.core.adopters import Adopters
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.fair_queue import MarkClass
-from metaloop.watcher.core.part_counts import Output, PartCounts, Place, shown_failures
+from metaloop.watcher.core.part_counts import Output, PartCounts, PartObject, shown_failures
 from metaloop.watcher.core.predicate import is_status_only
 from metaloop.watcher.core.record import ObjectKey, Record
 from metaloop.watcher.core.rules.parents import Parents
@@ -116,12 +116,12 @@ class Parts:
         counts = PartCounts.empty(parent.uid, inputs=len(self.inputs), outputs=len(self.outputs))
         for position, group in enumerate(self.inputs):
             for record in self._selected(parent, group, caches):
-                counts.put_input(self.part_of(record.uid), Place(position, record.key))
+                counts.put_input(self.part_of(record.uid), PartObject(position, record.key))
         for position, group in enumerate(self.outputs):
             for record in caches[group.watch.id].owned_by(parent.uid):
                 output = self.output_of(record)
                 if output is not None:
-                    counts.put_output(Place(position, record.key), output)
+                    counts.put_output(PartObject(position, record.key), output)
         return counts
 
     def _selected(self, parent: Record, group: Group, caches: Caches) -> Iterator[Record]:
@@ -136,14 +136,14 @@ class Parts:
     # -- an input changed ----------------------------------------------------------------------------------------------
 
     def _of_input(self, position: int, change: Change) -> Iterator[Concern]:
-        namespace, place = change.key[0], Place(position, change.key)
+        namespace, place = change.key[0], PartObject(position, change.key)
         labels = [record.labels for record in (change.old, change.new) if record is not None]
         for parent in dict.fromkeys(parent for each in labels for parent in self.selectors.matching(namespace, each)):
             counts = self.counts.get(parent)
             if counts is not None:
                 yield from self._of_input_of(parent, counts, place, change)
 
-    def _of_input_of(self, parent: ObjectKey, counts: PartCounts, place: Place, change: Change) -> Iterator[Concern]:
+    def _of_input_of(self, parent: ObjectKey, counts: PartCounts, place: PartObject, change: Change) -> Iterator[Concern]:
         new, selector = change.new, self.selectors.selector_of(parent)
         is_input = new is not None and selector is not None and _is_input(new, counts.uid) and selector.matches(new.labels)
         before = self.part_of(change.old.uid) if change.old is not None else ""
@@ -160,7 +160,7 @@ class Parts:
     # -- an output changed ---------------------------------------------------------------------------------------------
 
     def _of_output(self, position: int, change: Change) -> Iterator[Concern]:
-        place, old, new = Place(position, change.key), change.old, change.new
+        place, old, new = PartObject(position, change.key), change.old, change.new
         before = self._owner_of(old.owner, change.key) if old is not None else None
         after = self._owner_of(new.owner, change.key) if new is not None else None
         output = self.output_of(new) if new is not None and after is not None else None
@@ -201,6 +201,6 @@ def _is_input(record: Record, parent_uid: str) -> bool:
     return not record.is_deleting and (record.owner is None or record.owner.uid != parent_uid)
 
 
-def _found(caches: Caches, group: Group, place: Place) -> Sequence[Record]:
+def _found(caches: Caches, group: Group, place: PartObject) -> Sequence[Record]:
     record = caches.lookup(group.watch.id, place.key)
     return (record,) if record is not None else ()
