@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
@@ -13,7 +14,7 @@ from metaloop.simulation.webhooks import HookCall
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
-_BOOKKEEPING: Final = frozenset({"leases", "events", "compositecontrollers", "decoratorcontrollers"})
+_BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
 """Resources that the services write for themselves, now and then."""
 
 

@@ -175,6 +175,6 @@ def _described(problem: BaseException | None) -> str:
 
 
 def _seen(life: asyncio.Task[None]) -> None:
-    """Take the failure of a process that crashed: what it did after that is of no interest."""
+    """Take the failure of a process that crashed: nobody needs what it did after that."""
     if not life.cancelled():
         life.exception()

@@ -5,14 +5,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.simulation.webhooks import Hook
-from metaloop.simulation.world import COMPOSITES, CONFIG_MAPS, NAMESPACE, ROUTES, THINGS, World
+from metaloop.simulation.world import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS, World
 from metaloop.watcher.served import CRDS
 
+COMPOSITES: Final = KINDS["CompositeController"].resource
 _PATIENCE_SECONDS: Final = 12.0
 """How long a user waits for an effect before the next change."""
 

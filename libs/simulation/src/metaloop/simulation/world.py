@@ -41,9 +41,7 @@ from metaloop.watcher.settings import WatcherSettings
 THINGS: Final = ResourceInfo(api_version="sim.metaloop.dev/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
 ROUTES: Final = ResourceInfo(api_version="sim.metaloop.dev/v1", resource="routes", kind="Route", namespaced=True)
 CONFIG_MAPS: Final = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
-COMPOSITES: Final = KINDS["CompositeController"].resource
-DECORATORS: Final = KINDS["DecoratorController"].resource
-SERVED: Final = (THINGS, ROUTES, CONFIG_MAPS, COMPOSITES, DECORATORS, REVISIONS, LEASES, EVENTS, CRDS)
+SERVED: Final = (THINGS, ROUTES, CONFIG_MAPS, *(kind.resource for kind in KINDS.values()), REVISIONS, LEASES, EVENTS, CRDS)
 NAMESPACE: Final = "default"
 
 _LEADER_LEASE_SECONDS: Final = 6

@@ -1,0 +1,39 @@
+"""Known defects are put back one at a time, and a run finds each."""
+
+from collections.abc import Callable
+
+import pytest
+from scenarios import swapped_rules
+
+from metaloop.common.json import JsonValue
+from metaloop.reconciler.core.apply import merge
+from metaloop.reconciler.core.apply.schema import Schema
+from metaloop.simulation.run import Result
+
+
+def merge_by_position(observed: list[JsonValue], last: object, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
+    """The defect: elements of a list without keys are merged one by one, though they may stand in another order."""
+    before = last if isinstance(last, list) else []
+    if not merge.same(before, desired) or len(observed) != len(desired):
+        return desired
+    return [merge.merge(*versions, schema.items) for versions in zip(observed, before, desired, strict=True)]
+
+
+def put_back_merging_by_position(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(merge, "_merge_unkeyed", merge_by_position)
+
+
+MUTATIONS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], Result], str]] = {
+    "lists are merged by position": (put_back_merging_by_position, swapped_rules, "the rules are"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_run_finds_the_defect_and_nothing_without_it(name: str, monkeypatch: pytest.MonkeyPatch):
+    put_back, scenario, problem = MUTATIONS[name]
+    good = scenario()
+    put_back(monkeypatch)
+    bad = scenario()
+
+    assert good.is_good, good.problems
+    assert any(problem in found for found in bad.problems), bad.problems
