@@ -3,12 +3,13 @@
 import asyncio
 
 from metaloop.common.json import JsonObject
-from metaloop.simulation.faultplan import NOISE, FaultPlan
+from metaloop.simulation.faultplan import FaultPlan
 from metaloop.simulation.network import BUS
+from metaloop.simulation.resources import CONFIG_MAPS, ROUTES, THINGS
 from metaloop.simulation.run import Result, run
 from metaloop.simulation.stories import COMPOSITES, STORIES, Story, begin, controller, count_children, has, patience, texts, thing
 from metaloop.simulation.webhooks import CallFate
-from metaloop.simulation.world import CONFIG_MAPS, ROUTES, THINGS, World
+from metaloop.simulation.world import World
 
 _SLOW_SECONDS = 9.0
 _OUTAGE_SECONDS = 120.0
@@ -44,7 +45,7 @@ def stall_in_a_burst(step: int) -> Result:
         for watcher in world.watchers:
             watcher.stall_after(step, 75.0)
         for number in range(130):
-            world.create(NOISE, {"metadata": {"name": f"noise-{number}"}})
+            world.create(CONFIG_MAPS, {"metadata": {"name": f"noise-{number}"}})
         await asyncio.sleep(80)
         world.patch(THINGS, "a", {"spec": {"text": "second"}})
         if world.get(CONFIG_MAPS, "a-0") is not None:

@@ -8,7 +8,11 @@ from scenarios import swapped_rules
 from metaloop.common.json import JsonValue
 from metaloop.reconciler.core.apply import merge
 from metaloop.reconciler.core.apply.schema import Schema
+from metaloop.simulation.__main__ import run_seed
 from metaloop.simulation.run import Result
+from metaloop.watcher.core import gate
+
+SEEDS = 20
 
 
 def merge_by_position(observed: list[JsonValue], last: object, desired: list[JsonValue], schema: Schema) -> list[JsonValue]:
@@ -23,8 +27,19 @@ def put_back_merging_by_position(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(merge, "_merge_unkeyed", merge_by_position)
 
 
+def put_back_views_before_our_own_writes(patch: pytest.MonkeyPatch) -> None:
+    """The defect: a parent does not wait until the cache has seen what its last sync wrote."""
+    patch.setattr(gate.Gate, "close", lambda _self, _entry, _writes: False)
+
+
+def any_seed() -> Result:
+    """The first run of some seeds that shows a problem, else the last."""
+    return next((result for seed in range(SEEDS) if not (result := run_seed(seed)).is_good), run_seed(SEEDS))
+
+
 MUTATIONS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], Result], str]] = {
     "lists are merged by position": (put_back_merging_by_position, swapped_rules, "the rules are"),
+    "our own writes are not waited for": (put_back_views_before_our_own_writes, any_seed, "is not shown our own write"),
 }
 
 

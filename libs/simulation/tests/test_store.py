@@ -6,7 +6,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.simulation.cluster.objects import Refusal, merge_patched
 from metaloop.simulation.cluster.store import Event, Key, Store
-from metaloop.simulation.world import CONFIG_MAPS, THINGS
+from metaloop.simulation.resources import CONFIG_MAPS, THINGS
 
 A = Key("default", "a")
 

@@ -7,15 +7,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from metaloop.common.kube.transport import Request
-from metaloop.common.objects.resource import ResourceInfo
 from metaloop.simulation.network import API, BUS, DELIVERED, GATEWAY, NORMAL, Answered, MessageFate, RequestFate
+from metaloop.simulation.resources import CONFIG_MAPS
 from metaloop.simulation.webhooks import CallEnd, CallFate
 
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
-NOISE: Final = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
-"""What users write that concerns no controller."""
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _SILENCE_SECONDS: Final = 90.0
@@ -295,7 +293,7 @@ def burst(world: "World", random: Random) -> None:
     count, label = random.choice((70, 130)), f"burst-{random.randrange(1_000_000)}"
     process.stall_after(random.randrange(1, 12), random.choice((0.5, 75.0)))
     for number in range(count):
-        world.create(NOISE, {"metadata": {"name": f"{label}-{number}"}})
+        world.create(CONFIG_MAPS, {"metadata": {"name": f"{label}-{number}"}})
 
 
 Incident: TypeAlias = "Callable[[World, Random], None]"

@@ -1,5 +1,7 @@
 """What holds at all times of a run, whatever goes wrong. Each violation becomes a line of the history."""
 
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -8,14 +10,31 @@ from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.report import SyncReport, Write
 from metaloop.simulation.cluster.store import Event
+from metaloop.simulation.network import Port
+from metaloop.simulation.resources import CONFIG_MAPS, ROUTES, THINGS
 from metaloop.simulation.webhooks import HookCall
 
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
+_GATE_SECONDS: Final = 1.9
+"""A little less than a parent waits for the watcher's cache to see its writes."""
+_STALE_SECONDS: Final = 1.0
+_SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
+"""The resources whose objects hooks are shown."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
 """Resources that the services write for themselves, now and then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    """What a watcher was told of a parent's last sync."""
+
+    at: float
+    watcher: Port
+    writes: Sequence[Write]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +52,8 @@ class Invariants:
     world: "World"
     writes: int = 0
     """How many writes of services there were to anything but bookkeeping."""
+    _reports: dict[tuple[str, str], _Report] = field(default_factory=dict[tuple[str, str], _Report])
+    """The last report about each parent, by namespace and name."""
     _answers: dict[tuple[str, str], _Answer] = field(default_factory=dict[tuple[str, str], _Answer])
     """By the process that called, and the parent's UID."""
 
@@ -41,14 +62,50 @@ class Invariants:
         self.world.webhooks.on_begin.append(self._begun)
         self.world.webhooks.on_answer.append(self._answered)
         self.world.api.observers.append(self._changed)
+        self.world.broker.on_report.append(self._reported)
 
     def _begun(self, call: HookCall) -> None:
         """Two calls for one unit of work are never live at once, except those of one sync for several revisions."""
+        self._check_view(call)
         for other in self.world.webhooks.live:
             is_one_sync = other.caller == call.caller and _spec(other.parent) != _spec(call.parent)
             if other.unit == call.unit and not is_one_sync and not self._may_be_late(other):
                 name = unstructured.name(call.parent)
                 self.world.history.violation(f"two live hook calls for {name}: by {other.caller} and by {call.caller}")
+
+    def _reported(self, watcher: Port, report: SyncReport) -> None:
+        if self.world.processes[watcher.process].stalled_until >= asyncio.get_running_loop().time() - _STALE_SECONDS:
+            return  # another watcher may lead by now, and know nothing of it
+        taken = _Report(at=asyncio.get_running_loop().time(), watcher=watcher, writes=report.writes)
+        self._reports[report.key.namespace, report.key.name] = taken
+
+    def _check_view(self, call: HookCall) -> None:
+        """A hook is shown what the last sync wrote, unless its watcher is gone or has waited for that long enough."""
+        name = unstructured.name(call.parent)
+        report = self._reports.get((unstructured.namespace(call.parent), name))
+        now = asyncio.get_running_loop().time()
+        if "children" not in call.request:
+            return  # a customize hook is shown the parent alone
+        if report is None or not report.watcher.is_alive or now - report.at > _GATE_SECONDS:
+            return
+        observed = {unstructured.uid(each): each for each in (call.parent, *_observed(call.request))}
+        for write in report.writes:
+            if self._is_hidden(write, observed.get(write.uid)):
+                self.world.history.violation(f"the hook of {name} is not shown our own write to {write.resource.resource} {write.name}")
+
+    def _is_hidden(self, write: Write, seen: JsonObject | None) -> bool:
+        """Whether a view is older than a write. `seen` is the object in it."""
+        if write.is_uncertain or write.resource not in _SHOWN:
+            return False
+        if write.is_deletion:
+            return seen is not None and not unstructured.is_deleting(seen)
+        if seen is None:
+            return self._is_owned(write.uid)
+        return int(unstructured.resource_version(seen)) < int(write.resource_version)
+
+    def _is_owned(self, uid: str) -> bool:
+        found = self.world.api.store.by_uid.get(uid)
+        return found is not None and controller_ref(self.world.api.store.get(*found)) is not None
 
     def _may_be_late(self, call: HookCall) -> bool:
         """Whether who makes a call was stopped meanwhile. It could not end the call when its lease was over."""
@@ -90,6 +147,12 @@ def _children(answered: JsonObject) -> frozenset[tuple[str, str]]:
     found: JsonValue = answered.get("children", answered.get("attachments"))
     children = [each for each in found if is_object(each)] if is_array(found) else []
     return frozenset((unstructured.kind(each), unstructured.name(each)) for each in children)
+
+
+def _observed(request: JsonObject) -> Iterable[JsonObject]:
+    """The children that a hook is shown."""
+    for group in unstructured.child_object(request, "children").values():
+        yield from (each for each in group.values() if is_object(each)) if is_object(group) else ()
 
 
 def _spec(parent: JsonObject) -> JsonObject:

@@ -10,8 +10,9 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS
 from metaloop.simulation.webhooks import Hook
-from metaloop.simulation.world import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS, World
+from metaloop.simulation.world import World
 from metaloop.watcher.served import CRDS
 
 COMPOSITES: Final = KINDS["CompositeController"].resource

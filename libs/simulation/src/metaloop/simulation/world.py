@@ -32,17 +32,14 @@ from metaloop.simulation.gateway import GatewayPeer
 from metaloop.simulation.history import History
 from metaloop.simulation.network import Network, Port
 from metaloop.simulation.processes import Process
+from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS
 from metaloop.simulation.webhooks import Webhooks
 from metaloop.watcher import app as watcher_app
 from metaloop.watcher.leader import LEASES
 from metaloop.watcher.served import CRDS
 from metaloop.watcher.settings import WatcherSettings
 
-THINGS: Final = ResourceInfo(api_version="sim.metaloop.dev/v1", resource="things", kind="Thing", namespaced=True, has_status=True)
-ROUTES: Final = ResourceInfo(api_version="sim.metaloop.dev/v1", resource="routes", kind="Route", namespaced=True)
-CONFIG_MAPS: Final = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
 SERVED: Final = (THINGS, ROUTES, CONFIG_MAPS, *(kind.resource for kind in KINDS.values()), REVISIONS, LEASES, EVENTS, CRDS)
-NAMESPACE: Final = "default"
 
 _LEADER_LEASE_SECONDS: Final = 6
 _CHECK_SECONDS: Final = 0.5

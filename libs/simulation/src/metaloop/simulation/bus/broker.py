@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from metaloop.common.errors import NobodyThere, Unavailable
+from metaloop.common.report import SyncReport
 from metaloop.simulation.bus.stream import Stream
 from metaloop.simulation.network import BUS, Network, Port
 
@@ -38,6 +39,8 @@ class Broker:
         self.network = network
         self.stream = Stream(ack_wait_seconds=ack_wait_seconds, later=network.later)
         self.is_up = True
+        self.on_report: list[Callable[[Port, SyncReport], None]] = []
+        """Called with each report that a watcher took, and the watcher's port."""
         self._subscriptions: dict[Subject, list[_Subscription]] = {}
         self._wires: list[Wire] = []
 

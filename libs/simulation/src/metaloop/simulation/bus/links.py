@@ -223,7 +223,10 @@ class MemoryWatcherLink(MemoryLink):
             reply(self.wire, dumps(list(handler.take_renewal(Renewal.from_bytes(message)))))
 
         def report(message: bytes, _: Reply) -> None:
-            handler.take_report(SyncReport.from_bytes(message))
+            taken = SyncReport.from_bytes(message)
+            handler.take_report(taken)
+            for listener in self.wire.broker.on_report:
+                listener(self.wire.port, taken)
 
         def receipt(message: bytes, _: Reply) -> None:
             handler.take_receipt(message.decode())
