@@ -1,17 +1,9 @@
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 import pytest
+from virtual import on_virtual_time
 
 from metaloop.simulation.loop import START_SECONDS, NothingLeft, VirtualLoop, owner
-
-Result = TypeVar("Result")
-
-
-def on_virtual_time(main: Coroutine[Any, Any, Result]) -> Result:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(main)
 
 
 def test_a_day_passes_at_once():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _GATE_SECONDS: Final = 1.9
 """A little less than a parent waits for the watcher's cache to see its writes."""
 _STALE_SECONDS: Final = 1.0
+_TERM_ENDED: Final = "log leader.lost"
 _SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
 """The resources whose objects hooks are shown."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
@@ -89,8 +90,9 @@ class Invariants:
         if report is None or not report.watcher.is_alive or now - report.at > _GATE_SECONDS:
             return
         observed = {unstructured.uid(each): each for each in (call.parent, *_observed(call.request))}
-        for write in report.writes:
-            if self._is_hidden(write, observed.get(write.uid)):
+        hidden = [write for write in report.writes if self._is_hidden(write, observed.get(write.uid))]
+        if hidden and not self.world.history.since(report.at, _TERM_ENDED):  # a new term knows nothing of former reports
+            for write in hidden:
                 self.world.history.violation(f"the hook of {name} is not shown our own write to {write.resource.resource} {write.name}")
 
     def _is_hidden(self, write: Write, seen: JsonObject | None) -> bool:
