@@ -168,6 +168,36 @@ async def test_idempotent_request_is_sent_again_after_a_stale_connection():
     assert (answer.status, server.connections, len(server.requests)) == (200, 2, 3)
 
 
+class Permits:
+    """Permits so many requests."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise PermissionError("no more")
+
+
+async def test_request_is_not_sent_without_permission():
+    async with serving(OK) as server:
+        with closing(Peer(server.url)) as peer, pytest.raises(PermissionError):
+            await peer.ask("GET", "/", b"", permit=Permits(0))
+
+    assert server.requests == []
+
+
+async def test_permission_is_asked_again_before_a_request_is_sent_again():
+    async with serving(OK, CLOSES, OK) as server:
+        with closing(Peer(server.url)) as peer:
+            await peer.ask("GET", "/", b"")
+            with pytest.raises(PermissionError):
+                await peer.ask("PUT", "/", b"", b"{}", permit=Permits(1))
+
+    assert len(server.requests) == 2
+
+
 async def test_other_requests_are_never_sent_again():
     async with serving(OK, CLOSES, OK) as server:
         with closing(Peer(server.url)) as peer:

@@ -1,5 +1,6 @@
 """Requests to a server on loopback that misbehaves on purpose."""
 
+import asyncio
 import time
 from contextlib import aclosing
 
@@ -13,6 +14,18 @@ from metaloop.devkit.testbed.cluster import NAMESPACES
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Permits:
+    """Permits so many requests."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise PermissionError("no more")
 
 
 def busy(retry_after: str) -> bytes:
@@ -31,6 +44,36 @@ async def test_rejected_request_is_sent_again_after_the_servers_delay(scripted: 
 
     assert answer == b"{}"
     assert time.monotonic() - began >= 1.0
+
+
+async def test_rejected_request_is_not_sent_again_without_permission(scripted: ScriptedServer):
+    scripted.script = [busy("1"), OK]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        lease = Permits(1)
+        with pytest.raises(PermissionError):
+            await kube.permitted_by(lease).request("POST", "/x", body=b"{}")
+
+    assert len(scripted.requests) == 1
+
+
+async def test_permission_is_asked_after_the_wait_for_a_slot(scripted: ScriptedServer):
+    scripted.script, scripted.holds_on = [busy("1"), OK], True
+    async with KubeClient.connect(str(scripted.kubeconfig), connections=1) as kube:
+        lease = Permits(1)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(kube.request("POST", "/x", body=b"{}"))
+            await asyncio.sleep(0)
+            group.create_task(refused(kube.permitted_by(lease)))
+            lease.left = 0
+
+    assert first.result() == b"{}"
+    assert len(scripted.requests) == 2
+
+
+async def refused(kube: KubeClient) -> None:
+    """A request that its permission ends."""
+    with pytest.raises(PermissionError):
+        await kube.request("POST", "/y", body=b"{}")
 
 
 async def test_long_delay_is_left_to_the_caller(scripted: ScriptedServer):

@@ -6,11 +6,19 @@ they cost several times as much as the exchange itself.
 """
 
 import asyncio
-from typing import cast
+from collections.abc import Callable
+from typing import TypeAlias, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
 
 from metaloop.common.http.answer import Answer, AnswerReader
+
+Permit: TypeAlias = Callable[[], None]
+"""Called immediately before a request is sent, with nothing in between. What it raises prevents that."""
+
+
+def always() -> None:
+    """Permit every request."""
 
 
 class NoAnswer(ConnectionError):
@@ -45,10 +53,10 @@ class Connection(asyncio.Protocol):
         """How long it has not been used."""
         return self._loop.time() - self.idle_since
 
-    async def exchange(self, *request: bytes) -> Answer:
+    async def exchange(self, *request: bytes, permit: Permit = always) -> Answer:
         """Send a request, given in parts, and return its answer.
 
-        Raises NoAnswer. The connection is closed if this fails or is cancelled.
+        Raises NoAnswer, and what `permit` raises. The connection is closed if this fails or is cancelled.
         """
         if self._transport is None or self._expected is not None:
             raise AssertionError("exchange needs a usable connection")
@@ -56,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._has_received = False
         end: Answer | NoAnswer = NoAnswer("cancelled")
         try:
+            permit()
             self._transport.writelines(request)
             end = await self._expected
         finally:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
-from metaloop.common.http.connection import ClosedWhileIdle, Connection
+from metaloop.common.http.connection import ClosedWhileIdle, Connection, Permit, always
 from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
 IDEMPOTENT: Final = frozenset({"GET", "OPTIONS", "PUT", "DELETE"})
@@ -44,8 +44,11 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
 class Asked(Protocol):
     """A server that answers requests, wherever it is."""
 
-    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
-        """The answer to one request. `headers` comes from `header_lines`. Raises OSError where there is none."""
+    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None, *, permit: Permit = always) -> Answer:
+        """The answer to one request. `headers` comes from `header_lines`. Raises OSError where there is none.
+
+        `permit` is called immediately before the request is sent; what it raises is raised.
+        """
         ...
 
 
@@ -77,7 +80,7 @@ class Peer:
         """The most recently used connection is the last."""
         self._is_closed = False
 
-    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None) -> Answer:
+    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None, *, permit: Permit = always) -> Answer:
         """The answer to one request. `target` is an encoded path with its query; `headers` comes from `header_lines`.
 
         The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises
@@ -88,11 +91,11 @@ class Peer:
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
         head = b"%s %s HTTP/1.1\r\n%s%s%s\r\n" % (method.encode(), (self._prefix + target).encode(), self._host_line, headers, length)
         try:
-            return await self._exchange(self._idle() or await self._connected(), head, body or b"")
+            return await self._exchange(self._idle() or await self._connected(), head, body or b"", permit=permit)
         except ClosedWhileIdle:
             if method not in IDEMPOTENT:
                 raise
-        return await self._exchange(await self._connected(), head, body or b"")
+        return await self._exchange(await self._connected(), head, body or b"", permit=permit)
 
     def close(self) -> None:
         """Close idle connections now, and the others after their answers."""
@@ -100,8 +103,8 @@ class Peer:
         while self._kept:
             self._kept.pop().cut()
 
-    async def _exchange(self, connection: Connection, head: bytes, body: bytes) -> Answer:
-        answer = await connection.exchange(head, body)
+    async def _exchange(self, connection: Connection, head: bytes, body: bytes, *, permit: Permit) -> Answer:
+        answer = await connection.exchange(head, body, permit=permit)
         if self._is_closed:
             connection.cut()
         elif connection.is_usable:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from metaloop.common.errors import ApiStatus
+from metaloop.common.http.connection import Permit, always
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.body import object_of
 from metaloop.common.kube.credentials import Credentials
@@ -44,9 +45,10 @@ class KubeClient:
     Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect.
     """
 
-    def __init__(self, transport: Exchanges, *, limiter: RequestLimiter) -> None:
+    def __init__(self, transport: Exchanges, *, limiter: RequestLimiter, permit: Permit = always) -> None:
         self._transport = transport
         self._limiter = limiter
+        self._permit = permit
 
     @staticmethod
     @asynccontextmanager
@@ -60,6 +62,10 @@ class KubeClient:
         credentials = await Credentials.read(kubeconfig)
         async with Transport.connect(credentials, timeout_seconds=timeout_seconds) as transport:
             yield KubeClient(transport, limiter=RequestLimiter(maximum=connections))
+
+    def permitted_by(self, permit: Permit) -> "KubeClient":
+        """The same client, whose requests and retries are sent only if `permit` does not raise at that moment."""
+        return KubeClient(self._transport, limiter=self._limiter, permit=permit)
 
     async def request(  # noqa: PLR0913 - the parts of an HTTP request
         self,
@@ -76,7 +82,9 @@ class KubeClient:
         A rejected request (429) was not executed. It is sent again, up to three times, if the API server asks for a
         wait of a second or less.
         """
-        request = Request(method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept)
+        request = Request(
+            method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept, permit=self._permit
+        )
         for tried in range(_TRIES):
             await self._limiter.acquire(is_retry=tried > 0)
             try:

@@ -20,6 +20,7 @@ from yarl import URL
 
 from metaloop.common.errors import MetaloopError
 from metaloop.common.http.answer import Answer
+from metaloop.common.http.connection import Permit, always
 from metaloop.common.http.peer import Peer, header_lines
 from metaloop.common.kube.credentials import Credentials, Identity
 from metaloop.common.kube.errors import Unanswered, Unauthorized, api_status, refusal
@@ -50,6 +51,8 @@ class Request:
     body: bytes | None = None
     accept: str = JSON
     content_type: str = JSON
+    permit: Permit = always
+    """Called each time before the request is sent."""
 
     def __str__(self) -> str:
         """Method and path.
@@ -151,10 +154,11 @@ class Transport:
 
     async def _answer_to(self, request: Request, identity: Identity) -> Answer:
         if identity.proxy_url:
+            request.permit()
             async with _sent(self._session, request, identity) as response:
                 return await _read(response)
         headers = _lines(identity.authorization, request.accept, _content_type(request))
-        return await self._peer_for(identity).ask(request.method, request.target, headers, request.body)
+        return await self._peer_for(identity).ask(request.method, request.target, headers, request.body, permit=request.permit)
 
     def _peer_for(self, identity: Identity) -> Peer:
         """The API server, through connections of this identity.
