@@ -1,10 +1,13 @@
 """An API server in memory, as far as a reconciler needs one. test_api_contract.py compares it with a real one."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Self
 
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError
+from metaloop.common.http.connection import Permit, always
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.kube.errors import AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
@@ -21,13 +24,19 @@ class FakeApi:
     requests: Counter[str] = field(default_factory=Counter)
     failing: dict[tuple[str, str], MetaloopError] = field(default_factory=dict)
     """What to raise, by verb and object name, instead of serving the request."""
-    version: int = 100
+    permit: Permit = always
+    """Called before each request."""
+    versions: Iterator[int] = field(default_factory=lambda: count(101))
+
+    def permitted_by(self, permit: Permit) -> Self:
+        """The same API server. It calls `permit` before each request."""
+        return replace(self, permit=permit)
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
         """Stores `obj`, as if somebody else had written it."""
         metadata = unstructured.metadata(obj)
-        self.version += 1
-        kept = {"uid": f"uid-{self.version}", **metadata, "resourceVersion": str(self.version)}
+        version = next(self.versions)
+        kept = {"uid": f"uid-{version}", **metadata, "resourceVersion": str(version)}
         stored = self.objects[_key(info, obj)] = {**obj, "metadata": kept}
         return _copy(stored)
 
@@ -89,6 +98,7 @@ class FakeApi:
         return self.objects.pop(key)
 
     def _count(self, verb: str, name: str) -> None:
+        self.permit()
         self.requests[verb] += 1
         if failure := self.failing.get((verb, name)):
             raise failure

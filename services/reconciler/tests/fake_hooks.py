@@ -10,7 +10,7 @@ from metaloop.common.errors import LeaseLost
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.observation import Related
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.ports import Slot
+from metaloop.reconciler.ports import LeaseGuard, Slot
 
 
 @dataclass
@@ -22,11 +22,12 @@ class FakeHooks:
     requests: list[JsonObject] = field(default_factory=list)
     customized: list[JsonObject] = field(default_factory=list)
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The hook's answer to each body."""
         del observed
         requests = [loads(body) for body in bodies.values()]
         asked, answer = (self.customized, self.rules) if hook.name == "customize" else (self.requests, self.answer)
+        lease.check()
         asked += requests
         async with slot.waiting():
             answers = [answer(request) for request in requests]
@@ -61,14 +62,14 @@ class OpenSlot:
 
 @dataclass
 class FakeLease:
-    """A lease that is lost after a number of checks, or never."""
+    """A lease that is lost after a number of requests, or never. Each request checks it once."""
 
-    checks_left: int = 1_000_000
+    requests_left: int = 1_000_000
 
     def check(self) -> None:
-        """Raises LeaseLost after the last check."""
-        self.checks_left -= 1
-        if self.checks_left < 0:
+        """Raises LeaseLost after the last request."""
+        self.requests_left -= 1
+        if self.requests_left < 0:
             raise LeaseLost("the lease ran out")
 
 

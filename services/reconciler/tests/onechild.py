@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from builders import THINGS
 from builders import observed as observed_of
-from fake_hooks import FakeLease, FakeRecorder
+from fake_hooks import FakeRecorder
 
 from metaloop.common.api.rules import UpdateMethod
 from metaloop.common.errors import Conflict
@@ -42,8 +42,8 @@ class OneChild:
 
     def __post_init__(self) -> None:
         """All syncs write as one reconciler."""
-        server_side = ServerSideWriter(api=self.kube, recorder=self.recorder, field_manager=MANAGER)
-        self._applier = ChildrenWriter(self.kube, width=1, server_side=server_side, on_drift=lambda: None)
+        server_side = ServerSideWriter(recorder=self.recorder, field_manager=MANAGER)
+        self._applier = ChildrenWriter(width=1, server_side=server_side, on_drift=lambda: None)
 
     @property
     def namespace(self) -> str:
@@ -76,7 +76,7 @@ class OneChild:
         await self.schemas.wait_for([self.info])
         observed, desired = self._observed(found), self._desired(obj)
         plan = plan_of(observed, observed.groups, [desired], strategy=self._strategy_for(found))
-        return await self._applier.carry_out(plan, observed=observed, lease=FakeLease())
+        return await self._applier.carry_out(plan, observed=observed, api=self.kube)
 
     async def patch(self, change: JsonObject, *, manager: str = "somebody") -> JsonObject:
         """The child after somebody else changed it."""

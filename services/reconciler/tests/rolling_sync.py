@@ -146,10 +146,10 @@ class RollingSync:
         self.api.requests.clear()
         return await self._syncer.sync(granted or self.observe(), OpenSlot(), FakeLease())
 
-    async def run_until_killed(self, *, after_writes: int) -> bool:
-        """Runs one sync whose worker dies after so many writes. Returns whether the sync ended before."""
+    async def run_until_killed(self, *, after_requests: int) -> bool:
+        """Runs one sync whose worker dies after so many requests. Returns whether the sync ended before."""
         try:
-            await self._syncer.sync(self.observe(), OpenSlot(), FakeLease(checks_left=after_writes))
+            await self._syncer.sync(self.observe(), OpenSlot(), FakeLease(requests_left=after_requests))
         except LeaseLost:
             return False
         return True

@@ -18,7 +18,6 @@ from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
-from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Dependencies, Syncer
@@ -33,13 +32,13 @@ def a_syncer(
     guards: DeletionGuards | None = None,
 ) -> Syncer:
     """A syncer that uses these fakes."""
-    server_side = ServerSideWriter(api=api, recorder=recorder, field_manager="metacontroller")
+    server_side = ServerSideWriter(recorder=recorder, field_manager="metacontroller")
     return Syncer(
         dependencies=Dependencies(
-            children=ChildrenWriter(api, width=2, server_side=server_side, on_drift=lambda: None),
+            api=api,
+            children=ChildrenWriter(width=2, server_side=server_side, on_drift=lambda: None),
             hooks=hooks,
-            parents=ParentWriter(api),
-            revisions=RevisionWriter(api),
+            parents=ParentWriter(),
             subscriptions=subscriptions or FakeSubscriptions(),
             recorder=recorder,
             strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),

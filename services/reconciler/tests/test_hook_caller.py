@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from builders import PARENT_UID, THINGS, a_controller, a_parent, observed_with
-from fake_hooks import OpenSlot
+from fake_hooks import FakeLease, OpenSlot
 from gateway_server import GatewayServer, serving
 
 from metaloop.common.api import composite
@@ -65,7 +65,7 @@ async def asked(hooks: HookCaller, seen: Observed, live: Sequence[Revision], slo
         each.name: sync_request(seen.with_parent(each.parent), RequestObjects(children=(), related=()), hook=hook, keys=composite.KEYS)
         for each in live
     }
-    answered = await hooks.call(seen, hook, bodies, slot=slot)
+    answered = await hooks.call(seen, hook, bodies, slot=slot, lease=FakeLease())
     return [sync_answer(body, is_strict=hook.strict, keys=composite.KEYS) for body in answered]
 
 

@@ -30,7 +30,7 @@ async def write(api: FakeApi, seen: Observed, *, lease: FakeLease | None = None)
     """Writes the hook's status to a parent."""
     status = next_status(seen.parent, READY)
     edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, status), subresource="status")
-    edited = await ParentWriter(api).edit(seen, edit, lease=lease or FakeLease())
+    edited = await ParentWriter().edit(seen, edit, api=api.permitted_by((lease or FakeLease()).check))
     return edited.write
 
 
@@ -107,7 +107,7 @@ async def test_lost_lease_writes_nothing():
     api = FakeApi()
 
     with pytest.raises(LeaseLost):
-        await write(api, stored_parent(api), lease=FakeLease(checks_left=0))
+        await write(api, stored_parent(api), lease=FakeLease(requests_left=0))
 
     assert dict(api.requests) == {}
 
@@ -121,7 +121,7 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
     def let_go(parent: JsonObject) -> JsonObject:
         return {**parent, "metadata": {**unstructured.metadata(parent), "finalizers": []}}
 
-    edited = await ParentWriter(api).edit(seen, ParentEdit(name="Finalizer", mutate=let_go), lease=FakeLease())
+    edited = await ParentWriter().edit(seen, ParentEdit(name="Finalizer", mutate=let_go), api=api)
 
     assert edited.parent is None
     assert edited.write is not None
@@ -132,15 +132,15 @@ async def test_last_finalizer_of_a_parent_that_is_being_deleted_takes_it_with_it
 async def test_write_that_changed_nothing_is_not_repeated_until_the_parent_changes():
     """The API server drops unknown fields of the status, so it always differs from the desired one."""
     api = DroppingApi()
-    writer, seen = ParentWriter(api), stored_parent(api, status=STORED)
+    writer, seen = ParentWriter(), stored_parent(api, status=STORED)
 
     edit = ParentEdit(name="Status", mutate=lambda parent: with_status(parent, {**STORED, "unknown": 1}), subresource="status")
     for _ in range(3):
-        await writer.edit(seen, edit, lease=FakeLease())
+        await writer.edit(seen, edit, api=api)
     assert dict(api.requests) == {"replace status": 1}
 
     changed = observed(group(), parent=api.put(THINGS, {**seen.parent, "more": 1}))
-    await writer.edit(changed, edit, lease=FakeLease())
+    await writer.edit(changed, edit, api=api)
 
     assert dict(api.requests) == {"replace status": 2}
 

@@ -25,9 +25,9 @@ def api() -> FakeApi:
     return api
 
 
-def recreation(api: FakeApi) -> Recreation:
+def recreation() -> Recreation:
     """The recreation under test."""
-    return Recreation(api=api, server_side=ServerSideWriter(api=api, recorder=FakeRecorder(), field_manager="metacontroller"))
+    return Recreation(server_side=ServerSideWriter(recorder=FakeRecorder(), field_manager="metacontroller"))
 
 
 def recreate(api: FakeApi, **changes: JsonObject) -> RecreateChild:
@@ -49,18 +49,18 @@ def problem(kind: type[Refused], message: str) -> Refused:
 
 
 async def test_update_that_would_change_something_needs_a_new_child(api: FakeApi):
-    assert await recreation(api).is_needed(recreate(api, data={"key": "new"}))
+    assert await recreation().is_needed(recreate(api, data={"key": "new"}), api=api)
 
 
 async def test_update_that_would_change_nothing_needs_none(api: FakeApi):
-    assert not await recreation(api).is_needed(recreate(api))
+    assert not await recreation().is_needed(recreate(api), api=api)
 
 
 async def test_what_we_remember_of_a_child_does_not_make_it_another(api: FakeApi):
     metadata = unstructured.metadata(api.all_of(CONFIG_MAPS)[0])
     annotated: JsonObject = {**metadata, "annotations": {LAST_APPLIED_ANNOTATION: "{}"}}
 
-    assert not await recreation(api).is_needed(recreate(api, metadata=annotated))
+    assert not await recreation().is_needed(recreate(api, metadata=annotated), api=api)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ async def test_what_we_remember_of_a_child_does_not_make_it_another(api: FakeApi
 async def test_update_that_is_impossible_needs_a_new_child(api: FakeApi, failure: MetaloopError, *, is_needed: bool):
     api.failing["replace", "a"] = failure
 
-    assert await recreation(api).is_needed(recreate(api, data={"key": "new"})) is is_needed
+    assert await recreation().is_needed(recreate(api, data={"key": "new"}), api=api) is is_needed
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_anything_else_decides_nothing(api: FakeApi, failure: MetaloopErro
     api.failing["replace", "a"] = failure
 
     with pytest.raises(expected):
-        await recreation(api).is_needed(recreate(api, data={"key": "new"}))
+        await recreation().is_needed(recreate(api, data={"key": "new"}), api=api)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ async def test_child_goes_only_if_its_successor_could_come(api: FakeApi, failure
     deletion = DeleteChild(info=CONFIG_MAPS, obj=observed, reason="", successor=config_map("a", namespace="default"))
 
     if is_deleted:
-        await recreation(api).delete(deletion)
+        await recreation().delete(deletion, api=api)
     else:
         with pytest.raises(Refused):
-            await recreation(api).delete(deletion)
+            await recreation().delete(deletion, api=api)
 
     assert (api.all_of(CONFIG_MAPS) == []) is is_deleted
 
@@ -115,7 +115,7 @@ async def test_child_goes_only_if_its_successor_could_come(api: FakeApi, failure
 async def test_child_that_is_only_unwanted_goes_without_a_question(api: FakeApi):
     observed = api.all_of(CONFIG_MAPS)[0]
 
-    await recreation(api).delete(DeleteChild(info=CONFIG_MAPS, obj=observed, reason=""))
+    await recreation().delete(DeleteChild(info=CONFIG_MAPS, obj=observed, reason=""), api=api)
 
     assert dict(api.requests) == {"delete": 1}
 
@@ -124,6 +124,6 @@ async def test_child_of_another_version_stays(api: FakeApi):
     observed = api.all_of(CONFIG_MAPS)[0]
 
     with pytest.raises(Conflict):
-        await recreation(api).delete(DeleteChild(info=CONFIG_MAPS, obj=observed, reason=""), resource_version="1")
+        await recreation().delete(DeleteChild(info=CONFIG_MAPS, obj=observed, reason=""), api=api, resource_version="1")
 
     assert api.all_of(CONFIG_MAPS) == [observed]

@@ -18,7 +18,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.report import Write
 from metaloop.reconciler.core.model import CreateChild, DeleteChild, RevisionAction, UpdateChild
 from metaloop.reconciler.errors import WritesFailed
-from metaloop.reconciler.revision_writer import RevisionWriter
+from metaloop.reconciler.revision_writer import write_revisions
 
 OBSERVED = observed_gadgets()
 
@@ -38,8 +38,8 @@ def stored(api: FakeApi, text: str, *, is_orphan: bool = False, of: JsonObject |
 
 async def write(api: FakeApi, actions: Sequence[RevisionAction], *, lease: FakeLease | None = None) -> list[Write]:
     """What was written."""
-    writer = RevisionWriter(api)
-    return [each async for each in writer.carry_out(actions, observed=OBSERVED, lease=lease or FakeLease())]
+    permitted = api.permitted_by((lease or FakeLease()).check)
+    return [each async for each in write_revisions(actions, observed=OBSERVED, api=permitted)]
 
 
 def names(api: FakeApi) -> list[str]:
@@ -80,7 +80,7 @@ async def test_no_write_follows_a_lost_lease():
     api = FakeApi()
 
     with pytest.raises(LeaseLost):
-        await write(api, [creation("v1"), creation("v2")], lease=FakeLease(checks_left=1))
+        await write(api, [creation("v1"), creation("v2")], lease=FakeLease(requests_left=1))
 
     assert names(api) == ["things.example.com-v1"]
 

@@ -63,9 +63,9 @@ class Rollouts(RuleBasedStateMachine):
     def a_child_gets_well(self, name: str) -> None:
         self._heal([name])
 
-    @rule(writes=st.integers(0, 4))
-    def sync_that_dies_after_some_writes(self, writes: int) -> None:
-        self._sync(after_writes=writes)
+    @rule(requests=st.integers(0, 7))
+    def sync_that_dies_after_some_requests(self, requests: int) -> None:
+        self._sync(after_requests=requests)
 
     @rule()
     def sync(self) -> None:
@@ -88,9 +88,9 @@ class Rollouts(RuleBasedStateMachine):
             self._settle()
             self._expect_settled()
 
-    def _sync(self, *, after_writes: int = FOREVER) -> None:
+    def _sync(self, *, after_requests: int = FOREVER) -> None:
         before, wanted = self.cluster.gadgets, self._wanted()
-        asyncio.run(self.cluster.run_until_killed(after_writes=after_writes))
+        asyncio.run(self.cluster.run_until_killed(after_requests=after_requests))
         after = self.cluster.gadgets
         self.moving |= {name for name, gadget in before.items() if name in wanted and _is_disturbed(gadget, after.get(name))}
         self._notice_who_is_well()

@@ -206,14 +206,14 @@ async def test_other_methods_keep_no_revisions():
 
 
 @pytest.mark.parametrize("method", ["RollingInPlace", "RollingRecreate"])
-@pytest.mark.parametrize("after_writes", range(5))
-async def test_rollout_survives_the_death_of_every_worker(method: str, after_writes: int):
+@pytest.mark.parametrize("after_requests", range(7))
+async def test_rollout_survives_the_death_of_every_worker(method: str, after_requests: int):
     """Every second sync dies after so many writes."""
     sync = await rolled_out(method=method)
     sync.say("v2")
 
     for _ in range(30):
-        await sync.run_until_killed(after_writes=after_writes)
+        await sync.run_until_killed(after_requests=after_requests)
         assert _moved_in_order(sync)
         await sync.run()
         assert _moved_in_order(sync)

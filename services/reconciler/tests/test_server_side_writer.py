@@ -55,8 +55,8 @@ class PatchedApi(FakeApi):
         return {**OBSERVED, **(self.sent[-1].body if content_type == APPLY_PATCH else {})}
 
 
-def writer(api: PatchedApi, recorder: FakeRecorder | None = None) -> ServerSideWriter:
-    return ServerSideWriter(api=api, recorder=recorder or FakeRecorder(), field_manager="metaloop")
+def writer(recorder: FakeRecorder | None = None) -> ServerSideWriter:
+    return ServerSideWriter(recorder=recorder or FakeRecorder(), field_manager="metaloop")
 
 
 def applying(observed: JsonObject | None = None) -> ApplyChild:
@@ -75,7 +75,7 @@ def annotated(obj: JsonObject) -> JsonObject:
 async def test_creation_states_a_version_that_no_object_has():
     api = PatchedApi()
 
-    await writer(api).create(applying())
+    await writer().create(applying(), api=api)
 
     [sent] = api.sent
     assert (sent.content_type, sent.params) == (APPLY_PATCH, {"fieldManager": "metaloop", "force": "true"})
@@ -87,7 +87,7 @@ async def test_creation_of_what_is_there_is_refused_as_such():
     api = PatchedApi(refusals=[Conflict("the object has been modified")])
 
     with pytest.raises(AlreadyExists, match="the object has been modified"):
-        await writer(api).create(applying())
+        await writer().create(applying(), api=api)
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ async def test_creation_of_what_is_there_is_refused_as_such():
 async def test_update_states_the_uid_that_was_observed_and_forces_nothing():
     api = PatchedApi()
 
-    await writer(api).update(applying(OBSERVED), PARENT)
+    await writer().update(applying(OBSERVED), PARENT, api=api)
 
     [sent] = api.sent
     assert (sent.metadata["uid"], sent.params["force"]) == ("uid-of-a", "false")
@@ -106,7 +106,7 @@ async def test_update_states_the_uid_that_was_observed_and_forces_nothing():
 async def test_fields_of_other_managers_are_taken_over_and_that_is_told():
     api, recorder = PatchedApi(refusals=[FOREIGN_FIELDS]), FakeRecorder()
 
-    await writer(api, recorder).update(applying(OBSERVED), PARENT)
+    await writer(recorder).update(applying(OBSERVED), PARENT, api=api)
 
     assert [sent.params["force"] for sent in api.sent] == ["false", "true"]
     message = 'ConfigMap default/a: took fields over from other managers (1 conflict: conflict with "kubectl": .data.key)'
@@ -116,7 +116,7 @@ async def test_fields_of_other_managers_are_taken_over_and_that_is_told():
 async def test_nothing_is_told_where_nothing_was_taken():
     recorder = FakeRecorder()
 
-    await writer(PatchedApi(), recorder).update(applying(OBSERVED), PARENT)
+    await writer(recorder).update(applying(OBSERVED), PARENT, api=PatchedApi())
 
     assert recorder.told == []
 
@@ -143,7 +143,7 @@ async def test_other_refusals_are_raised_and_nothing_is_forced(refusal: tuple[Me
     api, recorder = PatchedApi(refusals=[said]), FakeRecorder()
 
     with pytest.raises(raised, match=words):
-        await writer(api, recorder).update(applying(OBSERVED), PARENT)
+        await writer(recorder).update(applying(OBSERVED), PARENT, api=api)
 
     assert (len(api.sent), recorder.told) == (1, [])
 
@@ -155,7 +155,7 @@ async def test_child_of_dynamic_apply_is_migrated_once_before_it_is_applied():
     api = PatchedApi()
     api.put(CONFIG_MAPS, annotated(OBSERVED))
 
-    await writer(api).update(applying(annotated(OBSERVED)), PARENT)
+    await writer().update(applying(annotated(OBSERVED)), PARENT, api=api)
 
     assert [sent.content_type for sent in api.sent] == [JSON_PATCH, APPLY_PATCH]
 
@@ -163,7 +163,7 @@ async def test_child_of_dynamic_apply_is_migrated_once_before_it_is_applied():
 async def test_child_that_was_never_applied_dynamically_is_not_read():
     api = PatchedApi()
 
-    await writer(api).update(applying(OBSERVED), PARENT)
+    await writer().update(applying(OBSERVED), PARENT, api=api)
 
     assert dict(api.requests) == {}
 
@@ -173,14 +173,14 @@ async def test_child_that_was_replaced_before_its_migration_is_left_alone():
     api.put(CONFIG_MAPS, {**annotated(OBSERVED), "metadata": {**unstructured.metadata(OBSERVED), "uid": "uid-of-another"}})
 
     with pytest.raises(Conflict, match="replaced by another object meanwhile"):
-        await writer(api).update(applying(annotated(OBSERVED)), PARENT)
+        await writer().update(applying(annotated(OBSERVED)), PARENT, api=api)
 
     assert api.sent == []
 
 
 async def test_child_that_was_deleted_before_its_migration_is_looked_for_again():
     with pytest.raises(Conflict, match="deleted meanwhile"):
-        await writer(PatchedApi()).update(applying(annotated(OBSERVED)), PARENT)
+        await writer().update(applying(annotated(OBSERVED)), PARENT, api=PatchedApi())
 
 
 async def test_child_that_is_deleted_during_its_migration_is_looked_for_again():
@@ -188,7 +188,7 @@ async def test_child_that_is_deleted_during_its_migration_is_looked_for_again():
     api.put(CONFIG_MAPS, annotated(OBSERVED))
 
     with pytest.raises(Conflict, match="deleted meanwhile"):
-        await writer(api).update(applying(annotated(OBSERVED)), PARENT)
+        await writer().update(applying(annotated(OBSERVED)), PARENT, api=api)
 
 
 # -- dry runs ----------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ async def test_dry_run_forces_what_it_would_change_and_changes_nothing():
     api = PatchedApi()
     recreation = RecreateChild(info=CONFIG_MAPS, obj=DESIRED, desired=DESIRED, reason="", observed=OBSERVED, is_applied=True)
 
-    await writer(api).dry_run(recreation)
+    await writer().dry_run(recreation, api=api)
 
     [sent] = api.sent
     assert sent.params == {"fieldManager": "metaloop", "force": "true", "dryRun": "All"}

@@ -343,12 +343,23 @@ async def test_parent_that_selects_nothing_is_rejected_before_its_hook_is_called
     assert "spec.selector" in sync.recorder.told[0][2]
 
 
+async def test_hook_is_not_called_after_a_lost_lease():
+    sync = Sync(wants("a"))
+
+    with pytest.raises(LeaseLost):
+        await sync.run(lease=FakeLease(requests_left=0))
+
+    assert sync.hooks.requests == []
+    assert sync.api.requests.total() == 0
+
+
 async def test_no_write_follows_a_lost_lease():
     sync = Sync(wants("a", "b"))
 
     with pytest.raises(LeaseLost):
-        await sync.run(lease=FakeLease(checks_left=1))
+        await sync.run(lease=FakeLease(requests_left=2))
 
+    assert len(sync.hooks.requests) == 1
     assert sync.api.requests.total() == 1
 
 

@@ -92,9 +92,9 @@ class Syncs(RuleBasedStateMachine):
         self._sync()
         self.sync.api.failing.clear()
 
-    @rule(writes=st.integers(0, 4))
-    def worker_dies_after_some_writes(self, writes: int) -> None:
-        self._sync(lease=FakeLease(checks_left=writes))
+    @rule(requests=st.integers(0, 7))
+    def worker_dies_after_some_requests(self, requests: int) -> None:
+        self._sync(lease=FakeLease(requests_left=requests))
 
     @rule()
     def sync_runs(self) -> None:

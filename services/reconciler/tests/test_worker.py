@@ -127,9 +127,10 @@ async def working(
     active: int = 4,
     total: int = 8,
     drain: float = 5.0,
+    ack_wait: float = ACK_WAIT_SECONDS,
 ) -> AsyncIterator[Worker]:
     """A worker that runs while the block lasts."""
-    settings = WorkerSettings(active_jobs=active, waiting_jobs=total, ack_wait_seconds=ACK_WAIT_SECONDS, drain_seconds=drain)
+    settings = WorkerSettings(active_jobs=active, waiting_jobs=total, ack_wait_seconds=ack_wait, drain_seconds=drain)
     worker = Worker(link, sync=sync, settings=settings)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.run())
@@ -237,6 +238,29 @@ async def test_a_lease_that_nobody_confirms_ends_by_itself(link: WorkerLink, wat
         with pytest.raises(LeaseLost):
             stuck.guards[0].check()
         stuck.go.set()
+
+
+async def test_a_sync_is_cancelled_when_its_lease_ends(link: WorkerLink, watcher: Watcher):
+    stuck = Stuck()
+    async with working(link, stuck) as worker:
+        await watcher.offer("a")
+        await eventually(lambda: bool(stuck.guards))
+        watcher.lost = ["e-0"]
+
+        await eventually(lambda: worker.jobs == 0)  # although nothing let it go on
+        stuck.go.set()
+        await eventually(lambda: watcher.words == ["report e-1", "receipt e-1"])
+
+
+async def test_a_lease_that_is_shorter_than_our_own_setting_is_renewed_in_time(link: WorkerLink, watcher: Watcher):
+    stuck = Stuck()
+    async with working(link, stuck, ack_wait=6 * ACK_WAIT_SECONDS):
+        await watcher.offer("a")
+        await eventually(lambda: sum(bool(renewal.leases) for renewal in watcher.renewals) >= 9)  # three times its length
+        stuck.go.set()
+        await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
+
+    assert stuck.began == ["a"]
 
 
 async def test_a_job_that_comes_while_no_watcher_is_there_is_synced_later(link: CountingLink, watcher_link: WatcherLink):

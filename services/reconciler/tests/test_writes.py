@@ -9,7 +9,7 @@ from fake_api import FakeApi
 from metaloop.common.errors import Conflict
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.writes import deleted, replaced
+from metaloop.reconciler.writes import deleted, deleted_as_observed, replaced
 
 
 def existing(api: FakeApi) -> JsonObject:
@@ -88,3 +88,64 @@ async def test_changed_object_is_deleted_unless_its_version_was_stated():
     await deleted(api, CONFIG_MAPS, observed)
 
     assert api.all_of(CONFIG_MAPS) == []
+
+
+# -- deletions of what is no longer desired ------------------------------------------------------------------------------------------
+
+
+async def test_object_is_deleted_in_the_version_that_was_observed():
+    api = FakeApi()
+    observed = existing(api)
+
+    assert await deleted_as_observed(api, CONFIG_MAPS, observed) == observed
+    assert dict(api.requests) == {"delete": 1}
+
+
+async def test_object_whose_status_alone_changed_is_deleted():
+    api = FakeApi()
+    observed = existing(api)
+    api.put(CONFIG_MAPS, {**observed, "status": {"phase": "Running"}})
+
+    await deleted_as_observed(api, CONFIG_MAPS, observed)
+
+    assert api.all_of(CONFIG_MAPS) == []
+    assert dict(api.requests) == {"delete": 2, "get": 1}
+
+
+async def test_object_that_changed_meanwhile_is_not_deleted():
+    api = FakeApi()
+    observed = existing(api)
+    changed_meanwhile(api, observed)
+
+    with pytest.raises(Conflict):
+        await deleted_as_observed(api, CONFIG_MAPS, observed)
+
+    assert len(api.all_of(CONFIG_MAPS)) == 1
+
+
+async def test_namesake_of_an_object_that_is_no_longer_desired_survives():
+    api = FakeApi()
+    observed = existing(api)
+    replaced_meanwhile(api, observed)
+
+    assert await deleted_as_observed(api, CONFIG_MAPS, observed) is None
+    assert len(api.all_of(CONFIG_MAPS)) == 1
+
+
+async def test_object_that_is_going_already_is_left_alone():
+    api = FakeApi()
+    observed = existing(api)
+    api.put(CONFIG_MAPS, {**observed, "metadata": {**unstructured.metadata(observed), "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+
+    assert await deleted_as_observed(api, CONFIG_MAPS, observed) is None
+
+
+async def test_object_that_changes_faster_than_we_look_is_left_to_the_next_sync():
+    api = FakeApi()
+    observed = existing(api)
+    api.failing["delete", "a"] = Conflict("always")
+
+    with pytest.raises(Conflict):
+        await deleted_as_observed(api, CONFIG_MAPS, observed)
+
+    assert dict(api.requests) == {"delete": 5, "get": 5}

@@ -45,8 +45,11 @@ class RealMachine:
 
     @staticmethod
     def boot_time() -> float:
-        """Seconds since the machine started, counted also while this process is stopped or the machine sleeps."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        """Seconds since the machine started, counted also while this process is stopped or the machine sleeps.
+
+        A system without such a clock does not count its sleep.
+        """
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 _REAL: Final = RealMachine()

@@ -22,7 +22,6 @@ from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
-from metaloop.reconciler.revision_writer import RevisionWriter
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.settings import Settings
@@ -69,14 +68,14 @@ async def assembled(
     link, kube = peers.link, peers.kube
     async with EventRecorder.running(kube) as recorder:
         hooks = HookCaller(peers.gateway, token=settings.gateway_token)
-        server_side = ServerSideWriter(api=kube, recorder=recorder, field_manager=settings.field_manager)
+        server_side = ServerSideWriter(recorder=recorder, field_manager=settings.field_manager)
         schemas = Schemas(kube)
         service.run("schemas", schemas.run)
         dependencies = Dependencies(
-            children=ChildrenWriter(kube, width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
+            api=kube,
+            children=ChildrenWriter(width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
             hooks=hooks,
-            parents=ParentWriter(kube),
-            revisions=RevisionWriter(kube),
+            parents=ParentWriter(),
             subscriptions=link,
             recorder=recorder,
             strategies=Strategies(schemas=schemas, default=settings.apply_strategy),

@@ -13,7 +13,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import HookFailed, HookThrottled
-from metaloop.reconciler.ports import Slot
+from metaloop.reconciler.ports import LeaseGuard, Slot
 from metaloop.reconciler.version_cache import VersionCache
 
 _EXCERPT_LENGTH: Final = 300
@@ -28,10 +28,10 @@ class HookCaller:
         self._targets = VersionCache(_no_targets)
         """The headers that name the webhook to call, by hook. They are made once for each version of a controller."""
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent."""
         headers = {**self._headers, wire.TARGET_HEADER: self._target(observed.controller, hook), wire.PARENT_HEADER: observed.uid}
-        calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}) for revision, body in bodies.items()]
+        calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}, lease) for revision, body in bodies.items()]
         async with slot.waiting():
             verdicts = await _gathered(calls)
         return [_answer_in(verdict, hook) for verdict in verdicts]
@@ -43,12 +43,12 @@ class HookCaller:
             target = targets[hook.name] = _target_of(controller, hook)
         return target
 
-    async def _call(self, body: bytes, headers: dict[str, str]) -> wire.Verdict:
+    async def _call(self, body: bytes, headers: dict[str, str], lease: LeaseGuard) -> wire.Verdict:
         try:
             with span("call hook") as spanned:
                 if spanned.traceparent:
                     headers["traceparent"] = spanned.traceparent
-                answer = await self._gateway.ask("POST", wire.PATH, header_lines(headers), body)
+                answer = await self._gateway.ask("POST", wire.PATH, header_lines(headers), body, permit=lease.check)
         except OSError as error:
             raise Unavailable(f"the hook gateway can't be reached: {error}") from error
         if answer.status != 200:

@@ -34,6 +34,7 @@ class InFlightJobs:
         self._link = link
         self._worker = worker
         self._ack_wait_seconds = ack_wait_seconds
+        """The shortest time that something in flight lives without a renewal, as far as is known."""
         self._room = room
         self._clock = clock
         self._jobs: dict[JobKey, InFlightJob] = {}
@@ -56,6 +57,13 @@ class InFlightJobs:
         self._shards.add(delivery.job.shard)
         return job
 
+    def grant(self, job: InFlightJob, guard: LeaseGuard) -> None:
+        """Have a job's lease renewed from now on, in the rhythm of the shortest lease."""
+        job.guard = guard
+        if guard.seconds < self._ack_wait_seconds:
+            self._ack_wait_seconds = guard.seconds
+            self._wake.set()
+
     def remove(self, job: InFlightJob) -> None:
         """Have a job in flight no longer."""
         del self._jobs[job.delivery.job.key]
@@ -72,7 +80,7 @@ class InFlightJobs:
     async def keep_alive(self) -> None:
         """Renew jobs and leases until cancelled.
 
-        That is three times in `ack_wait`, at once after a reconnection, and soon again where it failed.
+        That is three times in `ack_wait` or in the shortest lease, at once after a reconnection, and soon again where it failed.
         """
         with self._link.on_reconnect(self._wake.set):
             while True:
@@ -83,6 +91,7 @@ class InFlightJobs:
 
     async def _renew_all(self) -> bool:
         """Whether every watcher answered."""
+        self._end_lost()
         # Leases before jobs: a lease must be counted from before the moment from which the stream counts `ack_wait`.
         async with asyncio.TaskGroup() as tasks:
             renewals = [tasks.create_task(self._renew_shard(shard)) for shard in tuple(self._shards)]
@@ -93,6 +102,12 @@ class InFlightJobs:
             except Unavailable:
                 return False
         return all(renewal.result() for renewal in renewals)
+
+    def _end_lost(self) -> None:
+        """End the work under leases that ran out while the machine was suspended: timers stood still meanwhile."""
+        for job in self._jobs.values():
+            if job.guard is not None and not job.guard.is_valid:
+                job.guard.lose()
 
     async def _renew_shard(self, shard: str) -> bool:
         sent_at = self._clock()
@@ -109,5 +124,5 @@ class InFlightJobs:
             if held.lease in lost:
                 guards[held.lease].lose()
             else:
-                guards[held.lease].extend(ends=sent_at + self._ack_wait_seconds)
+                guards[held.lease].extend(asked_at=sent_at)
         return True

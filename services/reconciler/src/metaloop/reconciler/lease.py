@@ -1,25 +1,32 @@
 """Whether this worker may still act for a parent."""
 
-from collections.abc import Callable
-from typing import TypeAlias
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
 
 from metaloop.common.errors import LeaseLost
 
 Clock: TypeAlias = Callable[[], float]
+T = TypeVar("T")
 
 
 class LeaseGuard:
-    """Asked before each write: the last moment to notice that another worker may have the parent by now.
+    """Asked before each request: the last moment to notice that another worker may have the parent by now.
 
     The end is counted from before the claim, or the last renewal that the watcher confirmed, was *sent*; the watcher
     counts from when it arrived. So for this worker the lease is over before anybody else can get one, whatever stood
-    still in between.
+    still in between. Each renewal lasts for as long as the watcher granted, whatever this worker is set to.
     """
 
-    def __init__(self, lease: str, *, ends: float, clock: Clock) -> None:
+    def __init__(self, lease: str, *, asked_at: float, seconds: float, clock: Clock) -> None:
+        """`clock` counts the time that the machine sleeps, too: a lease ends meanwhile."""
         self.lease = lease
-        self._ends = ends
+        self.seconds = seconds
+        """For how long each confirmation of the lease holds."""
+        self._ends = asked_at + seconds
         self._clock = clock
+        self._limit: asyncio.Timeout | None = None
+        """Cancels the work that goes on under the lease. None while there is none."""
 
     @property
     def is_valid(self) -> bool:
@@ -31,11 +38,33 @@ class LeaseGuard:
         if not self.is_valid:
             raise LeaseLost(f"lease {self.lease} ran out")
 
-    def extend(self, *, ends: float) -> None:
-        """The watcher confirmed the lease until `ends`; a lease that was over stays over."""
+    async def bound(self, work: Awaitable[T]) -> T:
+        """The result of `work`, which is cancelled when the lease ends. Raises LeaseLost then."""
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limit = limit
+                self._schedule_end()
+                return await work
+        except TimeoutError as error:
+            if limit.expired():
+                raise LeaseLost(f"lease {self.lease} ran out") from error
+            raise
+        finally:
+            self._limit = None
+
+    def extend(self, *, asked_at: float) -> None:
+        """The watcher confirmed the lease in answer to this renewal; a lease that was over stays over."""
         if self.is_valid:
-            self._ends = ends
+            self._ends = asked_at + self.seconds
+            self._schedule_end()
 
     def lose(self) -> None:
-        """The watcher doesn't know the lease any more."""
+        """The watcher doesn't know the lease any more, or it ended: what goes on under it ends, too."""
         self._ends = float("-inf")
+        self._schedule_end()
+
+    def _schedule_end(self) -> None:
+        if self._limit is not None and not self._limit.expired():
+            left_seconds = max(0.0, self._ends - self._clock())
+            self._limit.reschedule(asyncio.get_running_loop().time() + left_seconds)

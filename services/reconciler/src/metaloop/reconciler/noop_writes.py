@@ -91,8 +91,8 @@ def child_digest(action: Repeatable) -> bytes:
 
 
 def _digest_of(observed: JsonObject, written: JsonObject) -> bytes:
-    digest = blake2b(dumps_sorted(_stable_part(observed)), digest_size=_DIGEST_BYTES)
-    digest.update(dumps_sorted(_stable_part(written)))
+    digest = blake2b(dumps_sorted(stable_part(observed)), digest_size=_DIGEST_BYTES)
+    digest.update(dumps_sorted(stable_part(written)))
     return digest.digest()
 
 
@@ -101,5 +101,6 @@ def parent_digest(desired: JsonObject, subresource: str) -> bytes:
     return blake2b(dumps_sorted(desired), digest_size=_DIGEST_BYTES, key=subresource.encode()).digest()
 
 
-def _stable_part(obj: JsonObject) -> JsonObject:
+def stable_part(obj: JsonObject) -> JsonObject:
+    """An object without its status, and without what every write to it changes."""
     return unstructured.without_metadata({key: value for key, value in obj.items() if key != "status"}, _VOLATILE)

@@ -12,7 +12,7 @@ from metaloop.common.report import Write
 from metaloop.reconciler.core.effects import write_of
 from metaloop.reconciler.core.model import Observed, ParentEdit
 from metaloop.reconciler.noop_writes import NoopWrites, parent_digest
-from metaloop.reconciler.ports import Api, LeaseGuard
+from metaloop.reconciler.ports import Api
 
 _RETRIES: Final = 4
 
@@ -28,11 +28,10 @@ class EditResult:
 class ParentWriter:
     """Writes any parent."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self) -> None:
         self._noops = NoopWrites()
 
-    async def edit(self, observed: Observed, edit: ParentEdit, *, lease: LeaseGuard) -> EditResult:
+    async def edit(self, observed: Observed, edit: ParentEdit, *, api: Api) -> EditResult:
         """Edits the parent or a subresource of it.
 
         After a conflict, the parent is read live and edited again. Raises Conflict if that does not succeed either.
@@ -42,24 +41,24 @@ class ParentWriter:
             desired = edit.mutate(parent)
             if desired is None or self._noops.has(desired, partial(parent_digest, desired, subresource)):
                 return EditResult(parent=parent)
-            lease.check()
             try:
-                written = await self._api.replace(observed.info, desired, subresource=subresource)
+                written = await api.replace(observed.info, desired, subresource=subresource)
             except (Conflict, NotFound):
                 if not retries_left:
                     raise
             else:
                 self._noops.learn(desired, partial(parent_digest, desired, subresource), written=written)
                 return _result(observed, written)
-            live = await self._live(observed)
+            live = await self._live(observed, api)
             if live is None:
                 return EditResult(parent=None)
             parent = live
         return EditResult(parent=parent)
 
-    async def _live(self, observed: Observed) -> JsonObject | None:
+    @staticmethod
+    async def _live(observed: Observed, api: Api) -> JsonObject | None:
         try:
-            live = await self._api.get(observed.info, observed.namespace, observed.name)
+            live = await api.get(observed.info, observed.namespace, observed.name)
         except NotFound:
             return None
         return live if unstructured.uid(live) == observed.uid else None

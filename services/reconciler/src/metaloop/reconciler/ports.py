@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from metaloop.common.api.hook import Hook
 from metaloop.common.bus.messages import RelatedRequest
+from metaloop.common.http.connection import Permit
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import Related
@@ -43,6 +44,14 @@ class Api(Protocol):
         ...
 
 
+class ApiServer(Protocol):
+    """The API server, before it is known on whose behalf it is asked."""
+
+    def permitted_by(self, permit: Permit) -> Api:
+        """The requests of a sync. Each is sent only if `permit` does not raise immediately before."""
+        ...
+
+
 class Recorder(Protocol):
     """Records Kubernetes Events. It aggregates them, and neither blocks nor fails."""
 
@@ -54,10 +63,10 @@ class Recorder(Protocol):
 class Hooks(Protocol):
     """The hooks of all controllers."""
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: "Slot") -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: "Slot", lease: "LeaseGuard") -> list[bytes]:
         """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent.
 
-        Raises HookThrottled, HookFailed, Unavailable or InvalidSpec.
+        Raises LeaseLost, HookThrottled, HookFailed, Unavailable or InvalidSpec.
         """
         ...
 
@@ -74,7 +83,7 @@ class LeaseGuard(Protocol):
     """A worker's right to sync one parent."""
 
     def check(self) -> None:
-        """Raises LeaseLost if the right has ended. It is checked before each write."""
+        """Raises LeaseLost if the right has ended. It is checked immediately before each request is sent."""
         ...
 
 

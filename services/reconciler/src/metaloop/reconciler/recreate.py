@@ -32,13 +32,12 @@ _BOOKKEEPING: Final = frozenset({"managedFields", "resourceVersion", "generation
 class Recreation:
     """Deletes children that are to be created again."""
 
-    api: Api
     server_side: ServerSideWriter
 
-    async def is_needed(self, action: RecreateChild) -> bool:
+    async def is_needed(self, action: RecreateChild, *, api: Api) -> bool:
         """Whether the child has to be deleted. Raises Conflict if it was changed meanwhile."""
         try:
-            result = await self._dry_run(action)
+            result = await self._dry_run(action, api)
         except Invalid:
             return True
         except NotFound as error:
@@ -51,30 +50,31 @@ class Recreation:
             raise Conflict("it was changed meanwhile")
         return not same(_compared(result), _compared(action.observed))
 
-    async def delete(self, action: DeleteChild, *, resource_version: str = "") -> JsonObject | None:
+    async def delete(self, action: DeleteChild, *, api: Api, resource_version: str = "") -> JsonObject | None:
         """Deletes a child. Returns it, or None if it was gone.
 
         Raises Refused if its successor can't be created; the child then stays. Raises Conflict if it is another object
         or version.
         """
         if action.successor is not None:
-            await self._require_creatable(action.info, action.successor)
-        return await deleted(self.api, action.info, action.obj, resource_version=resource_version)
+            await _require_creatable(action.info, action.successor, api)
+        return await deleted(api, action.info, action.obj, resource_version=resource_version)
 
-    async def _dry_run(self, action: RecreateChild) -> JsonObject:
+    async def _dry_run(self, action: RecreateChild, api: Api) -> JsonObject:
         if action.is_applied:
-            return await self.server_side.dry_run(action)
-        return await self.api.replace(action.info, action.obj, params=DRY_RUN)
+            return await self.server_side.dry_run(action, api=api)
+        return await api.replace(action.info, action.obj, params=DRY_RUN)
 
-    async def _require_creatable(self, info: ResourceInfo, desired: JsonObject) -> None:
-        """Raises Refused if the API server refuses the object, but not for its name: it checks that last."""
-        try:
-            await self.api.create(info, desired, params=DRY_RUN)
-        except AlreadyExists:
-            return
-        except Refused as error:
-            if not _is_obstacle_of_dry_run(error):
-                raise
+
+async def _require_creatable(info: ResourceInfo, desired: JsonObject, api: Api) -> None:
+    """Raises Refused if the API server refuses the object, but not for its name: it checks that last."""
+    try:
+        await api.create(info, desired, params=DRY_RUN)
+    except AlreadyExists:
+        return
+    except Refused as error:
+        if not _is_obstacle_of_dry_run(error):
+            raise
 
 
 def _is_obstacle_of_dry_run(error: Refused) -> bool:

@@ -33,57 +33,56 @@ DRY_RUN: Final = {"dryRun": "All"}
 class ServerSideWriter:
     """Applies children as one field manager, and tells the parent what it took over from others."""
 
-    api: Api
     recorder: Recorder
     field_manager: str
 
-    async def create(self, action: ApplyChild) -> JsonObject:
+    async def create(self, action: ApplyChild, *, api: Api) -> JsonObject:
         """Creates a child. Raises AlreadyExists if its name is taken."""
         try:
-            return await self._apply(action, _with_metadata(action.obj, resourceVersion=_NO_OBJECTS_VERSION), force=True)
+            return await self._apply(action, api, _with_metadata(action.obj, resourceVersion=_NO_OBJECTS_VERSION), force=True)
         except Conflict as error:
             raise AlreadyExists(ApiStatus(code=409, reason="AlreadyExists", message=str(error))) from error
 
-    async def update(self, action: ApplyChild | RecreateChild, parent: JsonObject) -> JsonObject:
+    async def update(self, action: ApplyChild | RecreateChild, parent: JsonObject, *, api: Api) -> JsonObject:
         """Applies the configuration to a child. Raises Conflict if it was deleted or replaced."""
         observed: JsonObject = action.observed or {}
         if is_annotated(observed):
-            await self._migrate(action, observed)
+            await self._migrate(action, observed, api)
         sent = _with_metadata(action.obj, uid=unstructured.uid(observed))
         try:
-            return await self._apply(action, sent, force=False)
+            return await self._apply(action, api, sent, force=False)
         except Conflict as error:
             if not str(error).startswith(_MANAGERS_CONFLICT):
                 raise
             lost = str(error).removeprefix(_MANAGERS_CONFLICT).partition(" (PATCH ")[0]
-        written = await self._apply(action, sent, force=True)
+        written = await self._apply(action, api, sent, force=True)
         self.recorder.record(
             parent, "Warning", "ApplyConflict", f"{unstructured.describe(written)}: took fields over from other managers ({lost})"
         )
         return written
 
-    async def dry_run(self, action: RecreateChild) -> JsonObject:
+    async def dry_run(self, action: RecreateChild, *, api: Api) -> JsonObject:
         """The child as an apply would change it. Raises Invalid if the change is not allowed."""
-        return await self._apply(action, _with_metadata(action.obj, uid=unstructured.uid(action.observed)), force=True, params=DRY_RUN)
+        return await self._apply(action, api, _with_metadata(action.obj, uid=unstructured.uid(action.observed)), force=True, params=DRY_RUN)
 
-    async def _migrate(self, action: ApplyChild | RecreateChild, observed: JsonObject) -> None:
+    async def _migrate(self, action: ApplyChild | RecreateChild, observed: JsonObject, api: Api) -> None:
         space, name = unstructured.namespace(observed), unstructured.name(observed)
         try:
-            live = await self.api.get(action.info, space, name)
+            live = await api.get(action.info, space, name)
             if unstructured.uid(live) != unstructured.uid(observed):
                 raise Conflict("it was replaced by another object meanwhile")
             patch = dumps(migration_of(live, manager=self.field_manager))
-            await self.api.patch(action.info, space, name, patch, JSON_PATCH)
+            await api.patch(action.info, space, name, patch, JSON_PATCH)
         except NotFound as error:
             raise Conflict("it was deleted meanwhile") from error
 
     async def _apply(
-        self, action: ApplyChild | RecreateChild, obj: JsonObject, *, force: bool, params: dict[str, str] | None = None
+        self, action: ApplyChild | RecreateChild, api: Api, obj: JsonObject, *, force: bool, params: dict[str, str] | None = None
     ) -> JsonObject:
         query = {"fieldManager": self.field_manager, "force": "true" if force else "false", **(params or {})}
         space, name = unstructured.namespace(obj), unstructured.name(obj)
         try:
-            return await self.api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, query)
+            return await api.patch(action.info, space, name, dumps(obj), APPLY_PATCH, query)
         except Invalid as error:
             if _OTHER_UID in str(error):
                 raise Conflict("it was replaced by another object meanwhile") from error

@@ -1,8 +1,8 @@
 """Syncs a parent: reads the observation, carries out the steps of its kind's sync, and reports how it ended.
 
-`core/pipeline.py` is the page to read first: it says what a sync decides. This module does what every kind needs: the
-lease is checked before each write, the journal records it, the guards check each plan, and each end of a sync becomes
-an outcome, an event and a report.
+`core/pipeline.py` is the page to read first: it says what a sync decides. This module does what every kind needs: each
+request is sent only while the lease lasts, the journal records each write, the guards check each plan, and each end of
+a sync becomes an outcome, an event and a report.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,8 +48,8 @@ from metaloop.reconciler.facts import Facts
 from metaloop.reconciler.journal import Journal
 from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.parent_writer import ParentWriter
-from metaloop.reconciler.ports import Hooks, LeaseGuard, Recorder, Slot, Subscriptions
-from metaloop.reconciler.revision_writer import RevisionWriter
+from metaloop.reconciler.ports import Api, ApiServer, Hooks, LeaseGuard, Recorder, Slot, Subscriptions
+from metaloop.reconciler.revision_writer import write_revisions
 from metaloop.reconciler.strategies import Strategies
 
 
@@ -57,9 +57,9 @@ from metaloop.reconciler.strategies import Strategies
 class Dependencies:
     """Everything that the steps of a sync are carried out with."""
 
+    api: ApiServer
     children: ChildrenWriter
     parents: ParentWriter
-    revisions: RevisionWriter
     hooks: Hooks
     subscriptions: Subscriptions
     recorder: Recorder
@@ -85,12 +85,16 @@ class Syncer:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
-                await drive(steps, Driver(dependencies=self.dependencies, run=run, slot=slot, lease=lease).carry_out)
+                await drive(steps, self._driver(run, slot, lease).carry_out)
         except LeaseLost:
             raise
         except MetaloopError as error:
             failure = error
         return finish(run, failure, seconds=self.clock() - began, recorder=self.dependencies.recorder)
+
+    def _driver(self, run: "SyncRun", slot: Slot, lease: LeaseGuard) -> "Driver":
+        api = self.dependencies.api.permitted_by(lease.check)
+        return Driver(dependencies=self.dependencies, run=run, slot=slot, lease=lease, api=api)
 
 
 def sync_of(key: JobKey, syncs: Syncs) -> Sync:
@@ -123,7 +127,9 @@ class Driver:
     slot: Slot
     """The sync's share of CPU and API calls."""
     lease: LeaseGuard
-    """The sync's right to write."""
+    """The sync's right to ask and to write."""
+    api: Api
+    """The API server, for as long as the lease lasts."""
 
     async def carry_out(self, step: Step) -> object:  # noqa: PLR0911 - one return for each kind of step
         """The result of one step. Raises the errors that its class names, and LeaseLost."""
@@ -131,16 +137,17 @@ class Driver:
             case EditParent():
                 return await self._edited(step)
             case CallHook(observed, hook, bodies):
-                return await self.dependencies.hooks.call(observed, hook, bodies, slot=self.slot)
+                return await self.dependencies.hooks.call(observed, hook, bodies, slot=self.slot, lease=self.lease)
             case ChooseApplyStrategy(observed):
                 return self.dependencies.children.without_noops(await self.dependencies.strategies.of(observed))
             case WriteChildren():
                 return await self._children_written(step)
             case ClaimChildren(observed, actions):
-                return self._recorded(await self.dependencies.children.claim(actions, observed=observed, lease=self.lease))
+                return self._recorded(await self.dependencies.children.claim(actions, observed=observed, api=self.api))
             case WriteRevisions():
                 return await self._revisions_written(step)
             case SubscribeRelated(fingerprint, queries):
+                self.lease.check()
                 request = self.run.related_request(fingerprint, queries)
                 return await self.dependencies.subscriptions.related(self.run.granted.shard, request)
             case _:
@@ -168,18 +175,18 @@ class Driver:
         return None
 
     async def _edited(self, step: EditParent) -> JsonObject | None:
-        edited = await self.dependencies.parents.edit(step.observed, step.edit, lease=self.lease)
+        edited = await self.dependencies.parents.edit(step.observed, step.edit, api=self.api)
         if edited.write is not None:
             self.run.journal.record_write(step.edit.name, edited.write)
         return edited.parent
 
     async def _children_written(self, step: WriteChildren) -> Effects:
         guarded = self.dependencies.guards.check(step.plan, step.children, step.observed)
-        effects = self._recorded(await self.dependencies.children.carry_out(guarded.plan, observed=step.observed, lease=self.lease))
+        effects = self._recorded(await self.dependencies.children.carry_out(guarded.plan, observed=step.observed, api=self.api))
         return replace(effects, failures=(*effects.failures, *guarded.failures)) if guarded.failures else effects
 
     async def _revisions_written(self, step: WriteRevisions) -> None:
-        async for write in self.dependencies.revisions.carry_out(step.actions, observed=step.observed, lease=self.lease):
+        async for write in write_revisions(step.actions, observed=step.observed, api=self.api):
             self.run.journal.record_write("Revision", write)
 
     def _recorded(self, effects: Effects) -> Effects:

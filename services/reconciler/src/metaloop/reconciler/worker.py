@@ -2,7 +2,7 @@
 
 - **take** a job that there is room for;
 - **claim** its lease, with an observation, from the watcher; busy: give the job back; gone: finish it;
-- **sync**: the pipeline, which looks at the lease before each write;
+- **sync**: the pipeline, which looks at the lease before each request, and is cancelled when the lease ends;
 - **report** to the watcher how the sync ended;
 - **finish** the job: the stream drops it, and tells the watcher.
 
@@ -20,7 +20,7 @@ from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
 from metaloop.common.job import Job
-from metaloop.common.machine import monotonic, unique_token
+from metaloop.common.machine import boot_time, unique_token
 from metaloop.common.observation import Busy, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
@@ -61,7 +61,7 @@ class Worker:
         self._link = link
         self._sync = sync
         self._settings = settings
-        self._clock = monotonic
+        self._clock = boot_time
         self._id = unique_token()
         self._source = link.jobs(room=self._room, on_job=self._take)
         self._limiter = ConcurrencyLimiter(active=settings.active_jobs, total=settings.waiting_jobs, on_room=self._source.wake)
@@ -133,9 +133,10 @@ class Worker:
         reply = await self._link.claim(job.shard, ClaimRequest(key=job.key, worker=self._id, free_slots=self._room()))
         match reply:
             case Granted():
-                in_flight.guard = LeaseGuard(reply.lease, ends=asked_at + reply.lease_seconds, clock=self._clock)
+                guard = LeaseGuard(reply.lease, asked_at=asked_at, seconds=reply.lease_seconds, clock=self._clock)
+                self._in_flight.grant(in_flight, guard)
                 with _traced(job) as spanned:
-                    finished = await self._synced(job, reply, slot, in_flight.guard)
+                    finished = await self._synced(job, reply, slot, guard)
                     _note(spanned, finished)
                 await self._finish(in_flight, finished)
             case Busy(retry_seconds=seconds):
@@ -147,7 +148,7 @@ class Worker:
 
     async def _synced(self, job: Job, granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
         try:
-            return await self._sync(granted, slot, guard)
+            return await guard.bound(self._sync(granted, slot, guard))
         except LeaseLost:
             raise
         except Exception as error:

@@ -111,7 +111,7 @@ class RecordingDriver:
         """The result of one step, as if it had been carried out. Raises the errors that its class names."""
         match step:
             case CallHook(observed, hook, bodies):
-                return await self.hooks.call(observed, hook, bodies, slot=_OnlySlot())
+                return await self.hooks.call(observed, hook, bodies, slot=_OnlySlot(), lease=_EndlessLease())
             case ChooseApplyStrategy(observed):
                 return await self.strategies.of(observed)
             case SubscribeRelated(fingerprint, queries):
@@ -217,6 +217,13 @@ class _EventRecorder:
     def record(self, regarding: JsonObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """Record an event."""
         self.result.events.append(f"{event_type} {reason} on {unstructured.describe(regarding)}: {message}")
+
+
+class _EndlessLease:
+    """The lease of a dry run, which writes nothing and competes with nobody."""
+
+    def check(self) -> None:
+        """Permit every request."""
 
 
 class _OnlySlot:
