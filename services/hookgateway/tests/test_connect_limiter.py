@@ -13,7 +13,19 @@ from webserver import Request, ServerConnection, response, serving
 
 from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import Accepted, Rejected
+from metaloop.common.telemetry.traces import span
 from metaloop.hookgateway.accept_probe import CHECK_AFTER_SECONDS
+from metaloop.hookgateway.core.address import AddressPolicy
+from metaloop.hookgateway.core.budgets import ByteBudget
+from metaloop.hookgateway.core.credentials import NO_CREDENTIALS, Credentials
+from metaloop.hookgateway.core.endpoint import Endpoint, resolve
+from metaloop.hookgateway.core.verdict import Answer
+from metaloop.hookgateway.dial import Dialer
+from metaloop.hookgateway.errors import EndpointBusy
+from metaloop.hookgateway.exchange import Bounds
+from metaloop.hookgateway.pool import Pool
+from metaloop.hookgateway.steps import Steps, current_steps
+from metaloop.hookgateway.webhook import Transport, Webhook
 
 CALLS = 80
 OK = Accepted(body=b"{}")
@@ -22,10 +34,12 @@ OK = Accepted(body=b"{}")
 class OneAtATime(BaseHTTPRequestHandler):
     """As in many a first hook: each call takes some time, and all others wait for it."""
 
+    seconds = 0.005
+
     def do_POST(self) -> None:
         """Answer with an empty object."""
         self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(0.005)
+        time.sleep(self.seconds)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"{}")
@@ -35,9 +49,9 @@ class OneAtATime(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving_one_at_a_time() -> Iterator[str]:
+def serving_one_at_a_time(*, seconds_each: float = 0.005) -> Iterator[str]:
     """The URL of such a hook."""
-    with HTTPServer(("127.0.0.1", 0), OneAtATime) as server:
+    with HTTPServer(("127.0.0.1", 0), type("Slow", (OneAtATime,), {"seconds": seconds_each})) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -54,6 +68,35 @@ async def test_every_call_to_a_server_that_handles_one_at_a_time_is_answered():
             for _ in range(2):
                 verdicts = await asyncio.gather(*(gateway.call(url) for _ in range(CALLS)))
                 assert verdicts == [OK] * CALLS
+
+
+async def test_call_whose_turn_does_not_come_in_time_is_put_off():
+    with serving_one_at_a_time(seconds_each=0.1) as url:
+        webhook = Webhook(resolve({"url": url}, []), in_a_hurry())
+        outcomes = await asyncio.gather(*(sent(webhook) for _ in range(CALLS)), return_exceptions=True)
+        await webhook.close()
+
+    put_off = [outcome for outcome in outcomes if isinstance(outcome, EndpointBusy)]
+    assert put_off
+    assert all(isinstance(outcome, Answer | EndpointBusy) for outcome in outcomes)
+
+
+def in_a_hurry() -> Transport:
+    """Calls wait for their turn for a moment only."""
+    return Transport(opened=opened, bounds=Bounds(max_bytes=2**20, unfinished=ByteBudget(2**20)), turn_seconds=2 * CHECK_AFTER_SECONDS)
+
+
+def opened(_: Endpoint, credentials: Credentials) -> Pool:
+    """Connections over HTTP."""
+    dialer = Dialer(AddressPolicy(allowed=(), denied=()), keepalive_seconds=1.0)
+    return Pool(dialer, credentials, over_tls=False, proxy_from_environment=False)
+
+
+async def sent(webhook: Webhook) -> Answer:
+    """The answer to one call."""
+    with span("test") as spanned:
+        current_steps.set(Steps(spanned))
+        return await webhook.send(b"{}", headers={}, credentials=NO_CREDENTIALS, timeout_seconds=30.0)
 
 
 async def test_endpoint_that_accepts_no_call_at_all_has_the_whole_timeout():

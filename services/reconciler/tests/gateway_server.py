@@ -21,6 +21,8 @@ class GatewayServer:
     breaks_off: bool = False
     echoes: bool = False
     """Whether the answer's status names the revision of the request."""
+    hangs: bool = False
+    """Whether no call is ever answered."""
     meeting: asyncio.Barrier | None = None
     """Calls wait here for one another before any is answered."""
     url: str = ""
@@ -34,6 +36,8 @@ class GatewayServer:
         if self.breaks_off:
             assert request.transport is not None
             request.transport.abort()
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.status != 200:
             return web.Response(status=self.status, text="go away")
         if self.meeting is not None:
@@ -49,7 +53,7 @@ async def serving(gateway: GatewayServer, *, tls: ssl.SSLContext | None = None) 
     """Serves the gateway while the block lasts."""
     app = web.Application()
     app.router.add_post(call.PATH, gateway.answer)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)

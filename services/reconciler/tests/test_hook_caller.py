@@ -13,7 +13,7 @@ from gateway_server import GatewayServer, serving
 
 from metaloop.common.api import composite
 from metaloop.common.api.composite import child_selector, parse_composite
-from metaloop.common.errors import InvalidAnswer, InvalidSpec, MetaloopError, Unavailable
+from metaloop.common.errors import InvalidAnswer, InvalidSpec, LeaseLost, MetaloopError, Unavailable
 from metaloop.common.faults import Fault
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
@@ -26,7 +26,7 @@ from metaloop.reconciler.core.hooks.request import sync_request
 from metaloop.reconciler.core.model import Answer, Observed, RequestObjects
 from metaloop.reconciler.core.parent.finalizer import hook_to_call
 from metaloop.reconciler.core.rollout.revisions import Revision, without_history
-from metaloop.reconciler.errors import HookFailed, HookThrottled
+from metaloop.reconciler.errors import GatewayTimedOut, HookFailed, HookThrottled
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.ports import Slot
 from metaloop.reconciler.settings import Settings
@@ -153,6 +153,34 @@ async def test_broken_connection_is_an_outage(gateway: GatewayServer, hooks: Hoo
 
     with pytest.raises(Unavailable, match="can't be reached"):
         await desired(hooks)
+
+
+async def test_gateway_that_hangs_is_given_up_after_the_webhooks_timeout(gateway: GatewayServer):
+    gateway.hangs = True
+    controller = a_controller(webhook={"url": "http://hook.example/sync", "timeout": "100ms"})
+
+    async with gateway_of(Settings(gateway_url=gateway.url)) as peer:
+        with pytest.raises(GatewayTimedOut, match=r"no verdict on the sync hook within 0\.2 s"):
+            await desired(HookCaller(peer, token="", slack_seconds=0.1), controller)
+
+
+@pytest.mark.parametrize("text", ["0s", "-1s", "soon"])
+async def test_timeout_that_the_gateway_does_not_use_does_not_end_the_call(gateway: GatewayServer, text: str):
+    controller = a_controller(webhook={"url": "http://hook.example/sync", "timeout": text})
+
+    async with gateway_of(Settings(gateway_url=gateway.url)) as peer:
+        await desired(HookCaller(peer, token="", slack_seconds=0.0), controller)
+
+    assert len(gateway.bodies) == 1
+
+
+async def test_lost_lease_calls_no_webhook(gateway: GatewayServer, hooks: HookCaller):
+    seen = childless(a_controller())
+
+    with pytest.raises(LeaseLost):
+        await hooks.call(seen, hook_to_call(seen), {"": b"{}"}, slot=OpenSlot(), lease=FakeLease(requests_left=0))
+
+    assert gateway.bodies == []
 
 
 async def test_gateway_that_is_not_there_is_an_outage(gateway: GatewayServer):

@@ -123,7 +123,7 @@ def test_rejection_carries_the_fault_of_its_error(error: type[errors.HookError])
     assert (verdict.fault, verdict.message) == (error.fault, "what happened")
 
 
-@pytest.mark.parametrize("error", [errors.CircuitOpen, errors.ControllerBusy])
+@pytest.mark.parametrize("error", [errors.CircuitOpen, errors.ControllerBusy, errors.EndpointBusy])
 def test_call_that_was_put_off_is_throttled(error: type[errors.PutOff]):
     verdict = verdict_of_error(error("not now", after_seconds=2.5))
 

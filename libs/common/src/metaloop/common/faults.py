@@ -84,6 +84,7 @@ class Fault(Enum):
     TIMED_OUT = ("TimedOut", Owner.HOOK, "retry", "parent")
     WEBHOOK_BUSY = ("WebhookTooManyRequests", Owner.HOOK, "throttled", "nobody", None, "TooManyRequests")
     CONTROLLER_BUSY = ("ControllerBusy", Owner.HOOK, "throttled", "nobody")
+    ENDPOINT_BUSY = ("EndpointBusy", Owner.HOOK, "throttled", "nobody")
     CIRCUIT_OPEN = ("CircuitOpen", Owner.HOOK, "throttled", "nobody")
 
     # The API server.
@@ -102,6 +103,7 @@ class Fault(Enum):
 
     # Metaloop itself.
     NOBODY_THERE = ("NobodyThere", Owner.METALOOP, "retry", "log")
+    GATEWAY_TIMED_OUT = ("GatewayTimedOut", Owner.METALOOP, "retry", "log")
     INVALID_KUBECONFIG = ("InvalidKubeconfig", Owner.METALOOP, "retry", "parent")
     CRASHED = ("Crashed", Owner.METALOOP, "retry", "log")
 

@@ -21,6 +21,7 @@ MetaloopError
         ├── ConnectionNotAccepted  the endpoint accepts others' connections, and did not accept this one in many tries
         ├── PutOff                 nothing was sent; becomes a `Throttled` verdict
         │   ├── ControllerBusy     the controller has as many calls in flight as one may have
+        │   ├── EndpointBusy       the endpoint accepts its calls so slowly that the turn of this one did not come
         │   └── CircuitOpen        the endpoint did not answer the last calls
         └── EndpointDown           the endpoint did not answer; the circuit breaker counts these
             ├── ConnectFailed      the name does not resolve, or nobody accepts the connection
@@ -155,6 +156,12 @@ class ControllerBusy(PutOff):
     """The controller has as many calls in flight as one may have."""
 
     fault = Fault.CONTROLLER_BUSY
+
+
+class EndpointBusy(PutOff):
+    """The endpoint accepts its calls so slowly that the turn of this one did not come in time."""
+
+    fault = Fault.ENDPOINT_BUSY
 
 
 class CircuitOpen(PutOff):

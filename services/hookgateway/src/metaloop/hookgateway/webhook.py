@@ -6,6 +6,7 @@ from typing import Final
 
 from yarl import URL
 
+from metaloop.common.hooks.call import TURN_SECONDS
 from metaloop.common.machine import monotonic
 from metaloop.hookgateway.accept_probe import AcceptProbe, current_accept_probe
 from metaloop.hookgateway.circuit import Circuit
@@ -15,13 +16,14 @@ from metaloop.hookgateway.core.budgets import RetryBudget
 from metaloop.hookgateway.core.credentials import Credentials
 from metaloop.hookgateway.core.endpoint import Endpoint
 from metaloop.hookgateway.core.verdict import Answer
-from metaloop.hookgateway.errors import ConnectionLost, ConnectionNotAccepted, EndpointDown, TimedOut
+from metaloop.hookgateway.errors import ConnectionLost, ConnectionNotAccepted, EndpointBusy, EndpointDown, TimedOut
 from metaloop.hookgateway.exchange import Bounds, Request
 from metaloop.hookgateway.pool import Connections, OpenPool
 from metaloop.hookgateway.steps import LIMITER_PASSED, current_steps
 
 _MAX_ATTEMPTS: Final = 20
 """How often a call is sent to an endpoint that accepts others and not this one."""
+_PUT_OFF_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class Transport:
     opened: OpenPool
     bounds: Bounds
     breaker_rules: Rules = field(default_factory=Rules)
+    turn_seconds: float = TURN_SECONDS
+    """How long a call waits at most for the endpoint to accept earlier ones."""
 
 
 class Webhook:
@@ -51,15 +55,18 @@ class Webhook:
     async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unchecked.
 
-        Raises the HookError that says why there is none, at the latest after the timeout.
+        Raises the HookError that says why there is none, at the latest after the wait for its turn and the timeout.
         """
         self.used_at = monotonic()
         request = Request(url=self._url, headers=headers, body=body)
+        turn_by = asyncio.get_running_loop().time() + self._transport.turn_seconds
         for _ in range(_MAX_ATTEMPTS - 1):
+            await self._wait_for_turn(turn_by)
             try:
                 return await self._send_limited(request, credentials, timeout_seconds)
             except ConnectionNotAccepted:
                 continue
+        await self._wait_for_turn(turn_by)
         return await self._send_limited(request, credentials, timeout_seconds)
 
     async def close(self) -> None:
@@ -73,13 +80,22 @@ class Webhook:
         self._circuit.remove_metrics()
         await self.close()
 
+    async def _wait_for_turn(self, turn_by: float) -> None:
+        """Return when the connect limiter allows another call. Raises EndpointBusy if that takes too long."""
+        try:
+            async with asyncio.timeout_at(turn_by):
+                has_waited = await self._limiter.acquire()
+        except TimeoutError as error:
+            message = f"{self.endpoint.address} did not accept earlier calls within {self._transport.turn_seconds:g} s"
+            raise EndpointBusy(message, after_seconds=_PUT_OFF_SECONDS) from error
+        if has_waited:
+            current_steps.get().mark(LIMITER_PASSED)
+
     async def _send_limited(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
-        """The answer to a request that is sent as soon as the connect limiter allows. The timeout begins then.
+        """The answer to a request whose turn it is. The timeout begins now.
 
         Raises ConnectionNotAccepted if the endpoint accepts other connections and not this one.
         """
-        if await self._limiter.acquire():
-            current_steps.get().mark(LIMITER_PASSED)
         probe = AcceptProbe(self._limiter, asyncio.timeout(timeout_seconds))
         current_accept_probe.set(probe)
         was_answered = False

@@ -98,7 +98,7 @@ async def _linked(settings: Settings, *, cluster: str) -> AsyncIterator[WorkerLi
 async def gateway_of(settings: Settings) -> AsyncIterator[Peer]:
     """The gateway, for as long as the block lasts.
 
-    A call may take as long as its webhook's timeout, which the gateway keeps.
+    A call may take as long as its webhook's timeout, which the gateway keeps. HookCaller gives up a while after that.
     """
     tls = _gateway_tls(settings)
     with closing(Peer(settings.gateway_url, tls=tls, idle_seconds=_GATEWAY_IDLE_SECONDS, connect_seconds=_CONNECT_SECONDS)) as gateway:

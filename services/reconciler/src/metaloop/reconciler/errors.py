@@ -2,7 +2,8 @@
 
 MetaloopError
 ├── Transient
-│   └── HookThrottled        the webhook asks to wait: this is no failure, and nobody is told
+│   ├── HookThrottled        the webhook asks to wait: this is no failure, and nobody is told
+│   └── GatewayTimedOut      the hook gateway does not answer at all, although the webhook's timeout is over
 └── SyncError                the sync failed: the parent gets an event
     ├── HookFailed           the gateway rejected the call: the fault says why, and whether it is retried
     ├── RelatedUnknown       the customize hook asks for a resource that is not served: retried
@@ -36,6 +37,12 @@ class HookThrottled(Transient):
         super().__init__(message)
         self.after_seconds = after_seconds
         self.fault = fault
+
+
+class GatewayTimedOut(Transient):
+    """The hook gateway gave no verdict, although the webhook's timeout and the gateway's own time are over."""
+
+    fault = Fault.GATEWAY_TIMED_OUT
 
 
 class SyncError(MetaloopError):

@@ -1,18 +1,18 @@
 """Calls hooks through the hook gateway."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Final
 
 from metaloop.common.api.controller import Controller
-from metaloop.common.api.hook import Hook, HookName
+from metaloop.common.api.hook import DEFAULT_TIMEOUT_SECONDS, Hook, HookName, wanted_timeout
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call as wire
 from metaloop.common.http.peer import Asked, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.errors import HookFailed, HookThrottled
+from metaloop.reconciler.errors import GatewayTimedOut, HookFailed, HookThrottled
 from metaloop.reconciler.ports import LeaseGuard, Slot
 from metaloop.reconciler.version_cache import VersionCache
 
@@ -22,8 +22,9 @@ _EXCERPT_LENGTH: Final = 300
 class HookCaller:
     """Calls the hooks of all controllers through the gateway."""
 
-    def __init__(self, gateway: Asked, *, token: str) -> None:
+    def __init__(self, gateway: Asked, *, token: str, slack_seconds: float = wire.SLACK_SECONDS) -> None:
         self._gateway = gateway
+        self._slack_seconds = slack_seconds
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._targets = VersionCache(_no_targets)
         """The headers that name the webhook to call, by hook. They are made once for each version of a controller."""
@@ -33,7 +34,7 @@ class HookCaller:
         headers = {**self._headers, wire.TARGET_HEADER: self._target(observed.controller, hook), wire.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}, lease) for revision, body in bodies.items()]
         async with slot.waiting():
-            verdicts = await _gathered(calls)
+            verdicts = await self._in_time(_gathered(calls), hook)
         return [_answer_in(verdict, hook) for verdict in verdicts]
 
     def _target(self, controller: Controller, hook: Hook) -> str:
@@ -42,6 +43,15 @@ class HookCaller:
         if target is None:
             target = targets[hook.name] = _target_of(controller, hook)
         return target
+
+    async def _in_time(self, verdicts: Awaitable[list[wire.Verdict]], hook: Hook) -> list[wire.Verdict]:
+        """The verdicts. Raises GatewayTimedOut: a gateway that hangs must not hold the parent for ever."""
+        seconds = _timeout_of(hook) + self._slack_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await verdicts
+        except TimeoutError as error:
+            raise GatewayTimedOut(f"the hook gateway gave no verdict on the {hook.name} hook within {seconds:g} s") from error
 
     async def _call(self, body: bytes, headers: dict[str, str], lease: LeaseGuard) -> wire.Verdict:
         try:
@@ -54,6 +64,15 @@ class HookCaller:
         if answer.status != 200:
             raise _gateway_error(answer.status, answer.body)
         return wire.verdict_from_wire(answer.header(wire.VERDICT_HEADER), answer.body)
+
+
+def _timeout_of(hook: Hook) -> float:
+    """The webhook's timeout as the gateway keeps it. An invalid one is the gateway's to refuse."""
+    try:
+        wanted = wanted_timeout(hook.webhook or {})
+    except InvalidSpec:
+        wanted = 0.0
+    return wanted if wanted > 0 else DEFAULT_TIMEOUT_SECONDS
 
 
 def _no_targets(_: JsonObject) -> dict[HookName, str]:

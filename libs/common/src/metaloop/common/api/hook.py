@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
 from metaloop.common.api import fields
+from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -14,6 +15,9 @@ HookVersion: TypeAlias = Literal["v1", "v2"]
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
 """How answers of each wire version are read, unless the controller says otherwise."""
+
+DEFAULT_TIMEOUT_SECONDS: Final = 10.0
+"""The timeout of a webhook that sets none, or none above zero."""
 
 _MAX_NAME_LENGTH: Final = 43
 """The part of a finalizer after the slash may have 63 characters; the controller's kind takes up to 20."""
@@ -72,6 +76,17 @@ def parse_hooks(spec: JsonObject, *, controller: str) -> Hooks:
     if finalize is not None and len(controller) > _MAX_NAME_LENGTH:
         raise InvalidSpec("metadata.name", f"has more than {_MAX_NAME_LENGTH} characters: with hooks.finalize, a finalizer is made of it")
     return Hooks(sync=parse_hook(hooks, "sync"), finalize=finalize, customize=parse_hook(hooks, "customize"))
+
+
+def wanted_timeout(webhook: JsonObject) -> float:
+    """The seconds of a webhook's `timeout`, or the default. They may be zero or negative. Raises InvalidSpec."""
+    raw = webhook.get("timeout")
+    if raw is None or raw == "":
+        return DEFAULT_TIMEOUT_SECONDS
+    seconds = seconds_of(raw) if isinstance(raw, str) else None
+    if seconds is None:
+        raise InvalidSpec("webhook.timeout", "must be a duration like 10s or 1m30s")
+    return seconds
 
 
 def parse_hook(hooks: JsonObject, name: HookName) -> Hook | None:

@@ -6,7 +6,7 @@ carries one of the four verdicts.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.faults import AnyFault, Fault, fault_of
@@ -17,6 +17,12 @@ TARGET_HEADER = "X-Metaloop-Target"
 PARENT_HEADER = "X-Metaloop-Parent"
 REVISION_HEADER = "X-Metaloop-Revision"
 VERDICT_HEADER = "X-Metaloop-Verdict"
+
+TURN_SECONDS: Final = 30.0
+"""How long a call waits in the gateway at most for its turn to connect, before it is put off."""
+SLACK_SECONDS: Final = 45.0
+"""How much longer than its webhook's timeout a call may take: it waits for its turn and for credentials first. A
+gateway that has not answered then does not work."""
 
 ACCEPTED = "accepted"
 NOT_MODIFIED = "not-modified"

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from metaloop.common.api import fields
-from metaloop.common.api.hook import HookName
-from metaloop.common.duration import seconds_of
+from metaloop.common.api.hook import DEFAULT_TIMEOUT_SECONDS, HookName, wanted_timeout
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
@@ -15,7 +14,6 @@ from metaloop.hookgateway.core.etag import CacheKey, EtagPolicy
 from metaloop.hookgateway.errors import EndpointInvalid, MalformedCall
 
 HOOKS: Final[tuple[HookName, ...]] = get_args(HookName)
-DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +64,7 @@ def _json_object(header: bytes) -> JsonObject:
 
 
 def _target(raw: JsonObject, controller: JsonObject, webhook: JsonObject) -> Target:
-    wanted = _wanted_timeout(webhook)
+    wanted = wanted_timeout(webhook)
     return Target(
         controller=ControllerId(text(controller, "kind"), text(controller, "name")),
         controller_uid=text(controller, "uid"),
@@ -76,16 +74,6 @@ def _target(raw: JsonObject, controller: JsonObject, webhook: JsonObject) -> Tar
         timeout_is_ignored=wanted <= 0,
         etag=_etag_policy(webhook),
     )
-
-
-def _wanted_timeout(webhook: JsonObject) -> float:
-    raw = webhook.get("timeout")
-    if raw is None or raw == "":
-        return DEFAULT_TIMEOUT_SECONDS
-    seconds = seconds_of(raw) if isinstance(raw, str) else None
-    if seconds is None:
-        raise InvalidSpec("webhook.timeout", "must be a duration like 10s or 1m30s")
-    return seconds
 
 
 def _etag_policy(webhook: JsonObject) -> EtagPolicy:
