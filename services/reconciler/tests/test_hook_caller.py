@@ -113,13 +113,13 @@ async def test_answer_of_the_webhook_is_read(gateway: GatewayServer, hooks: Hook
 async def test_answer_is_read_as_strictly_as_the_controller_says(
     *, gateway: GatewayServer, hooks: HookCaller, version: str, is_refused: bool
 ):
-    gateway.verdict = call.Accepted(body=b'{"childern": []}')
+    gateway.verdict = call.Accepted(body=b'{"children": [], "Status": {}}')
 
     if is_refused:
         with pytest.raises(InvalidAnswer):
             await desired(hooks, a_controller(version=version))
     else:
-        assert (await desired(hooks, a_controller(version=version))).unknown_keys == ("childern",)
+        assert (await desired(hooks, a_controller(version=version))).unknown_keys == ("Status",)
 
 
 async def test_throttled_webhook_says_for_how_long_and_why(gateway: GatewayServer, hooks: HookCaller):

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaloop.common.api import composite, decorator
+from metaloop.common.api.hook import HookKeys
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonValue, dumps
-from metaloop.reconciler.core.hooks.answer import sync_answer
+from metaloop.reconciler.core.hooks.answer import LEAST_RESYNC_SECONDS, sync_answer
 from metaloop.reconciler.core.hooks.body import MAX_NESTING, QUOTED_KEYS, QUOTED_LENGTH
 from metaloop.reconciler.core.model import Answer
 
@@ -108,9 +109,40 @@ def test_garbage_is_no_answer_and_the_field_is_named(*, garbage: tuple[bytes, st
 
 
 def test_misspelt_key_is_named_when_read_loosely():
-    answer = sync_answer(b'{"childern": [], "Status": {}}', is_strict=False, keys=composite.KEYS)
+    answer = sync_answer(b'{"children": [], "finalised": true, "Status": {}}', is_strict=False, keys=composite.KEYS)
 
-    assert answer.unknown_keys == ("Status", "childern")
+    assert answer.unknown_keys == ("Status", "finalised")
+
+
+@pytest.mark.parametrize(
+    ("body", "keys", "field"),
+    [
+        (b'{"childern": []}', composite.KEYS, "childern"),
+        (b'{"another": 1, "Children": [], "zoo": 2}', composite.KEYS, "Children"),
+        (b'{"status": {}, "note": "x"}', composite.KEYS, "note"),
+        (b'{"attachments": []}', composite.KEYS, "attachments"),
+        (b'{"children": []}', decorator.KEYS, "children"),
+        (b'{"labels": {}, "attachment": []}', decorator.KEYS, "attachment"),
+        (b'{"finalized": false, "childern": []}', composite.KEYS, "childern"),
+    ],
+)
+def test_unknown_key_in_place_of_the_children_is_refused(body: bytes, keys: HookKeys, field: str):
+    with pytest.raises(InvalidAnswer, match=f"lacks {keys.children}: all {keys.children} would be deleted") as caught:
+        sync_answer(body, is_strict=False, keys=keys)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("body", [b'{"children": null, "note": 1}', b'{"finalized": true, "note": 1}'])
+def test_unknown_key_beside_the_children_or_after_the_end_is_only_named(body: bytes):
+    assert sync_answer(body, is_strict=False, keys=composite.KEYS).unknown_keys == ("note",)
+
+
+@pytest.mark.parametrize(("wanted", "obeyed"), [(b"1e-9", 0.1), (b"0.1", 0.1), (b"0.25", 0.25), (b"3600", 3600.0)])
+def test_resync_comes_no_sooner_than_a_tenth_of_a_second(wanted: bytes, obeyed: float):
+    answer = sync_answer(b'{"resyncAfterSeconds": %s}' % wanted, is_strict=False, keys=composite.KEYS)
+
+    assert answer.resync_after_seconds == obeyed
 
 
 def test_misspelt_key_is_refused_when_read_strictly():
@@ -176,7 +208,7 @@ def test_whatever_is_well_formed_is_read_as_it_stands(raw: dict[str, Any]):
         EMPTY_ANSWER,
         status=raw.get("status"),
         children=tuple(raw.get("children") or ()),
-        resync_after_seconds=raw.get("resyncAfterSeconds") or None,
+        resync_after_seconds=max(raw["resyncAfterSeconds"], LEAST_RESYNC_SECONDS) if raw.get("resyncAfterSeconds") else None,
         finalized=bool(raw.get("finalized")),
     )
 
@@ -189,7 +221,7 @@ def test_any_json_is_an_answer_or_refused(raw: JsonValue):
 
 
 def test_of_very_many_unknown_keys_only_some_are_repeated_and_their_beginnings():
-    answer = sync_answer(dumps({f"{number}" * 1000: 1 for number in range(1000)}), is_strict=False, keys=composite.KEYS)
+    answer = sync_answer(dumps({"children": []} | {f"{number}" * 1000: 1 for number in range(1000)}), is_strict=False, keys=composite.KEYS)
 
     assert len(answer.unknown_keys) == QUOTED_KEYS
     assert {len(key) for key in answer.unknown_keys} == {QUOTED_LENGTH}

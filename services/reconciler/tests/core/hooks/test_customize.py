@@ -120,6 +120,13 @@ def test_namespace_selector_makes_no_sense_of_a_cluster_scoped_resource():
         reach({"namespaceSelector": BY_LABEL}, version="v2", info=NAMESPACES)
 
 
+def test_unknown_key_in_place_of_the_rules_is_refused():
+    with pytest.raises(InvalidAnswer, match="lacks relatedResources: nothing would be related") as caught:
+        queries_in(b'{"relatedResource": []}', NAMESPACED, version="v1", is_strict=False)
+
+    assert caught.value.field == "relatedResource"
+
+
 def test_strictly_read_a_misspelt_field_is_no_rule():
     answer: JsonObject = {"relatedResources": [{"apiVersion": "v1", "resource": "configmaps", "labelselector": BY_LABEL}]}
 

@@ -6,20 +6,29 @@ Rules (`body` has those for the bodies of all hooks)
     1. An answer with a field of the wrong type is invalid. A null field counts as absent: Go hooks write
        `"children": null`.
     2. Each child is an object with a kind. The rest of it is free-form.
-    3. A null label or annotation in a decorator's answer removes that label or annotation.
+    3. An answer without children that has an unknown key is invalid, unless the parent is finalized: the key is most
+       likely a misspelt `children`, and nobody means to delete all children by that.
+    4. A null label or annotation in a decorator's answer removes that label or annotation.
 """
+
+from typing import Final
 
 from metaloop.common.api.hook import HookKeys
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject, JsonValue, is_object, type_name
-from metaloop.reconciler.core.hooks.body import body_of
+from metaloop.reconciler.core.hooks.body import body_of, check_misspelt
 from metaloop.reconciler.core.model import Answer, MetadataChanges
+
+LEAST_RESYNC_SECONDS: Final = 0.1
+"""A parent that is to be synced again sooner is synced after this time: `1e-9` would be a busy loop."""
 
 
 def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
     """The answer in the `body` of a hook's response. Raises InvalidAnswer, which names the invalid field."""
     read = body_of(body, keys=keys.answer_fields, is_strict=is_strict)
     raw = read.fields
+    if raw.get("finalized") is not True:
+        check_misspelt(read, keys.children, otherwise=f"all {keys.children} would be deleted")
     return Answer(
         status=_status(raw.get("status")),
         children=_children(raw, keys.children),
@@ -74,7 +83,7 @@ def _seconds(raw: JsonValue) -> float | None:
         return None
     if isinstance(raw, bool) or not isinstance(raw, (int, float)):
         raise InvalidAnswer("resyncAfterSeconds", f"must be a number, not {type_name(raw)}")
-    return float(raw) if raw > 0 else None
+    return max(float(raw), LEAST_RESYNC_SECONDS) if raw > 0 else None
 
 
 def _flag(raw: JsonValue) -> bool:

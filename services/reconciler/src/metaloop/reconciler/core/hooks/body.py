@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from metaloop.common.errors import InvalidAnswer
@@ -50,6 +51,16 @@ def body_of(wire: bytes, *, keys: AbstractSet[str], is_strict: bool) -> Body:
         _check_unknown(unknown, keys)
         _check_repeated(wire, keys)
     return Body(raw, unknown)
+
+
+def check_misspelt(body: Body, key: str, *, otherwise: str) -> None:
+    """Raises InvalidAnswer if the body has an unknown key in place of `key`. Says what would follow `otherwise`."""
+    if key in body.fields or not body.unknown_keys:
+        return
+    [unknown] = get_close_matches(key, body.unknown_keys, n=1, cutoff=0.0)
+    raise InvalidAnswer(
+        unknown, f"is not a field of this answer, which lacks {key}: {otherwise}; if that is meant, answer with an empty list"
+    )
 
 
 def _object_in(body: bytes) -> JsonObject:

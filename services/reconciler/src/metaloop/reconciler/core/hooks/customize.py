@@ -24,7 +24,7 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Selector, parse_selector
 from metaloop.common.observation import ObservedGroup, Related
 from metaloop.common.related_query import ANYWHERE, InNamespace, InNamespacesWith, RelatedQuery, Where
-from metaloop.reconciler.core.hooks.body import body_of
+from metaloop.reconciler.core.hooks.body import body_of, check_misspelt
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import RelatedUnknown
 
@@ -48,7 +48,9 @@ def fingerprint_of(observed: Observed) -> str:
 
 def queries_in(body: bytes, observed: Observed, *, version: HookVersion, is_strict: bool) -> tuple[RelatedQuery, ...]:
     """The queries in the `body` of a customize hook's response. Raises InvalidAnswer, which names the invalid field."""
-    raw = body_of(body, keys=KEYS, is_strict=is_strict).fields
+    read = body_of(body, keys=KEYS, is_strict=is_strict)
+    check_misspelt(read, "relatedResources", otherwise="nothing would be related")
+    raw = read.fields
     try:
         rules = fields.objects_at(raw, "relatedResources", "")
         only_namespace = visible_namespace(observed, version)
