@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
 from known_schemas import GADGETS, WIDGETS, document, running
 
 from metaloop.common.errors import MetaloopError, Unavailable
@@ -22,6 +23,8 @@ class FakeSource:
 
     hash: str = "1"
     failing: MetaloopError | None = None
+    documents: dict[str, bytes] = field(default_factory=dict)
+    """What is served at some paths in place of a proper document."""
     requests: Counter[str] = field(default_factory=Counter)
 
     async def request(self, method: str, path: str) -> bytes:
@@ -30,6 +33,8 @@ class FakeSource:
         self.requests[path] += 1
         if self.failing is not None:
             raise self.failing
+        if path in self.documents:
+            return self.documents[path]
         if path != INDEX:
             return dumps(document())
         return dumps({"paths": {f"apis/{name}": {"serverRelativeURL": f"/{name}?hash={self.hash}"} for name in ("apps/v1", "ex.io/v1")}})
@@ -112,3 +117,25 @@ async def test_kind_that_no_document_knows_is_guessed():
         await schemas.wait_for([OTHERS])
 
         assert schemas.of(OTHERS) is guessed_schema(OTHERS)
+
+
+@pytest.mark.parametrize("document", [b"<html>", b"[]"])
+@pytest.mark.parametrize("first", ["apps/v1", "ex.io/v1"])
+async def test_unreadable_document_keeps_no_other_schema_back(document: bytes, first: str):
+    broken, intact = (GADGETS, WIDGETS) if GADGETS.api_version == first else (WIDGETS, GADGETS)
+    source, clock = FakeSource(documents={f"/{broken.api_version}?hash=1": document}), FakeClock()
+    async with running(source, clock) as schemas:
+        await schemas.wait_for([broken, intact])
+
+        assert schemas.of(intact) is not guessed_schema(intact)
+        assert schemas.of(broken) is guessed_schema(broken)
+
+
+async def test_unreadable_document_is_fetched_again_soon():
+    source, clock = FakeSource(documents={"/apps/v1?hash=1": b"<html>"}), FakeClock()
+    async with running(source, clock) as schemas:
+        await schemas.wait_for([GADGETS])
+        source.documents.clear()
+        clock.advance(31.0)
+
+        await eventually(lambda: schemas.of(GADGETS) is not guessed_schema(GADGETS))

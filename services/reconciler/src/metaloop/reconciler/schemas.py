@@ -99,11 +99,7 @@ class Schemas:
             await self._wake.wait()
             self._wake.clear()
             asked = {*self._known, *self._asked}
-            try:
-                self._valid_until = self._clock() + await self._refresh()
-            except Exception:  # the top of this loop: the kinds of a malformed document keep their guessed schemas
-                log.exception("schemas.crashed")
-                self._valid_until = self._clock() + _RETRY_SECONDS
+            self._valid_until = self._clock() + await self._refresh()
             self._recheck_from = self._clock() + _RETRY_SECONDS
             self._tried |= asked
             self._refreshed.set()
@@ -113,12 +109,24 @@ class Schemas:
         """Brings all schemas up to date. Returns for how long they are valid."""
         try:
             paths = _document_paths(loads(await self._source.request("GET", INDEX)))
-            for group_version in {info.api_version for info in (*self._known, *self._asked)}:
-                await self._refresh_version(group_version, paths.get(group_version, ""))
         except (MetaloopError, JSONDecodeError) as error:
             log.warning("schemas.unknown", **{fields.ERROR: str(error)})
             return _RETRY_SECONDS
-        return _VALID_SECONDS
+        versions = dict.fromkeys(info.api_version for info in (*self._known, *self._asked))
+        are_read = [await self._is_read(version, paths.get(version, "")) for version in versions]
+        return _VALID_SECONDS if all(are_read) else _RETRY_SECONDS
+
+    async def _is_read(self, api_version: str, path: str) -> bool:
+        """Whether a version's document could be read. If not, its kinds keep their schemas, and all others go on."""
+        try:
+            await self._refresh_version(api_version, path)
+        except (MetaloopError, JSONDecodeError) as error:
+            log.warning("schemas.unknown", **{fields.GROUP_VERSION: api_version, fields.ERROR: str(error)})
+        except Exception:  # the top of the loop over documents: what a server serves as one may be anything
+            log.exception("schemas.malformed", **{fields.GROUP_VERSION: api_version})
+        else:
+            return True
+        return False
 
     async def _refresh_version(self, api_version: str, path: str) -> None:
         infos = [info for info in (*self._known, *self._asked) if info.api_version == api_version]
