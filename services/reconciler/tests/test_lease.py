@@ -62,7 +62,7 @@ def test_a_lease_that_the_watcher_does_not_know_is_lost(guard: LeaseGuard):
         guard.check()
 
 
-# -- work under a lease --------------------------------------------------------------------------------------------------------------
+# -- work under a lease ------------------------------------------------------------------------------------------------
 
 
 async def test_work_that_ends_in_time_has_its_result(guard: LeaseGuard):

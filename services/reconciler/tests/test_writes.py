@@ -90,7 +90,7 @@ async def test_changed_object_is_deleted_unless_its_version_was_stated():
     assert api.all_of(CONFIG_MAPS) == []
 
 
-# -- deletions of what is no longer desired ------------------------------------------------------------------------------------------
+# -- deletions of what is no longer desired ----------------------------------------------------------------------------
 
 
 async def test_object_is_deleted_in_the_version_that_was_observed():

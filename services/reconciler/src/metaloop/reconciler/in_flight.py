@@ -80,7 +80,8 @@ class InFlightJobs:
     async def keep_alive(self) -> None:
         """Renew jobs and leases until cancelled.
 
-        That is three times in `ack_wait` or in the shortest lease, at once after a reconnection, and soon again where it failed.
+        That is three times in `ack_wait` or in the shortest lease, at once after a reconnection, and soon again where
+        it failed.
         """
         with self._link.on_reconnect(self._wake.set):
             while True:
