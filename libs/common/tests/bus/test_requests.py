@@ -8,6 +8,7 @@ from metaloop.common.bus.links import WorkerLink
 from metaloop.common.bus.messages import ClaimRequest, HeldLease, RelatedRequest, Renewal
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.objects.resource import ResourceId
+from metaloop.common.objects.selector import Selector
 from metaloop.common.observation import (
     Busy,
     CachedClaimReply,
@@ -18,6 +19,7 @@ from metaloop.common.observation import (
     Gone,
     Granted,
 )
+from metaloop.common.related_query import ANYWHERE, RelatedQuery
 from metaloop.common.testing.builders import PARENTS, SHARD, cached_observation, job_key, sync_report, write
 from metaloop.common.testing.polling import eventually
 
@@ -105,6 +107,34 @@ async def test_related_objects_larger_than_a_message_come_whole(bus: BusUnderTes
     found = await worker.related(SHARD, RELATED)
 
     assert found.groups[0].objects == [{"padding": "x" * bus.large_bytes}]
+
+
+async def test_a_request_larger_than_a_message_comes_whole(bus: BusUnderTest, watcher: Watcher, worker: WorkerLink):
+    names = frozenset(f"{number:060}" for number in range(bus.large_bytes // 60))
+    query = RelatedQuery(resource=PARENTS.id, where=ANYWHERE, labels=Selector(), names=names)
+    asked: list[RelatedRequest] = []
+
+    def answer(request: RelatedRequest) -> CachedRelated:
+        asked.append(request)
+        return CachedRelated(fingerprint="f")
+
+    watcher.related_reply = answer
+    await worker.related(SHARD, replace(RELATED, queries=[query]))
+
+    assert [request.queries for request in asked] == [[query]]
+
+
+async def test_a_report_larger_than_a_message_comes_whole_and_in_order(bus: BusUnderTest, watcher: Watcher, worker: WorkerLink):
+    writes = [write(f"{number:060}") for number in range(bus.large_bytes // 60)]
+    large = replace(sync_report(job_key(), "lease"), writes=writes, resync_after_seconds=5.0)
+
+    await worker.report(SHARD, large)
+    await worker.report(SHARD, sync_report(job_key(), "later"))
+
+    await eventually(lambda: len(watcher.reports) == 2)
+    assert (watcher.reports[0].lease, watcher.reports[0].resync_after_seconds) == ("lease", 5.0)
+    assert watcher.reports[0].writes == writes
+    assert watcher.reports[1].lease == "later"
 
 
 async def test_a_request_whose_handler_fails_gets_no_answer_and_the_next_one_does(watcher: Watcher, worker: WorkerLink):

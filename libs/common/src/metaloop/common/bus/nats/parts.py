@@ -1,21 +1,24 @@
-"""Requests whose replies may be larger than a message: the asker pulls a large reply part by part.
+"""Requests and replies that may be larger than a message: the asker pulls a large reply part by part.
 
 The answer to the request is then a ticket: it says where to ask for the parts, and how many there are. If all parts
 were sent at once, a large observation would leave no room for anything else in both sides' buffers.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from metaloop.common.bus.links import ANSWER_SECONDS, Leads
+from metaloop.common.bus.nats.chunks import Joiner, chunks_of
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
 
 Reply = TypeVar("Reply")
+Answerer: TypeAlias = Callable[[Mapping[str, str] | None, bytes], bytes]
+"""Makes the reply to a request, of its headers and its body."""
 
 _MARK = b"\x00parts"
 """A ticket begins with it; no JSON does."""
@@ -25,16 +28,18 @@ _KEEP_SECONDS = 15.0
 
 
 @asynccontextmanager
-async def replying(connection: Connection, subject: str, handler: Callable[[Message], bytes], *, leads: Leads) -> AsyncIterator[None]:
+async def replying(connection: Connection, subject: str, handler: Answerer, *, leads: Leads) -> AsyncIterator[None]:
     """Answers the requests at `subject` with what `handler` returns, of any size, for the length of the block.
 
     A request for which it returns nothing gets no answer.
     Each part of a large reply is handed out only while the replier `leads`.
     """
-    replies = LargeReplies(connection, leads=leads)
+    replies, requests = LargeReplies(connection, leads=leads), Joiner()
 
     async def answer(message: Message) -> None:
-        if reply := handler(message):
+        request = requests.whole(message.data)
+        reply = handler(message.headers, request) if request is not None else b""
+        if reply:
             await connection.publish(message.reply, replies.fit(reply))
 
     async with replies.serving(), connection.listening(subject, answer):
@@ -44,11 +49,14 @@ async def replying(connection: Connection, subject: str, handler: Callable[[Mess
 async def ask(
     connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply], headers: dict[str, str] | None = None
 ) -> Reply:
-    """What `read` makes of the whole reply to `request`.
+    """What `read` makes of the whole reply to `request`, which may be of any size.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
     """
-    answer = await connection.request(subject, request, timeout_seconds=ANSWER_SECONDS, headers=headers)
+    *earlier, last = chunks_of(request, max_payload=connection.max_payload)
+    for chunk in earlier:
+        await connection.publish(subject, chunk)
+    answer = await connection.request(subject, last, timeout_seconds=ANSWER_SECONDS, headers=headers)
     wire = await _whole(connection, answer) if answer.startswith(_MARK) else answer
     try:
         return read(wire)

@@ -1,11 +1,12 @@
 """A watcher's link over NATS."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 
 from metaloop.common.bus.links import Leads, WatcherHandler
 from metaloop.common.bus.messages import ClaimRequest, Presence, RelatedRequest, Renewal
+from metaloop.common.bus.nats.chunks import Joiner
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.parts import replying
@@ -144,8 +145,12 @@ class NatsWatcherLink:
             lost = handler.take_renewal(Renewal.from_bytes(message.data))
             await self._connection.publish(message.reply, dumps(list(lost)))
 
+        reports = Joiner()
+
         async def report(message: Message) -> None:
-            handler.take_report(SyncReport.from_bytes(message.data))
+            whole = reports.whole(message.data)
+            if whole is not None:
+                handler.take_report(SyncReport.from_bytes(whole))
 
         async def receipt(message: Message) -> None:
             handler.take_receipt(lease_of(message.subject))
@@ -160,15 +165,15 @@ class NatsWatcherLink:
     async def _answering(self, handler: WatcherHandler, leads: Leads) -> AsyncIterator[None]:
         """Claims and related objects, whose replies may be large."""
 
-        def claim(message: Message) -> bytes:
-            if self._is_foreign(message):
+        def claim(headers: Mapping[str, str] | None, request: bytes) -> bytes:
+            if self._is_foreign(headers):
                 return claim_refusal(self._stream.cluster)
             if self._stream.is_refused:
                 return b""
-            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(message.data)))
+            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(request)))
 
-        def related(message: Message) -> bytes:
-            return handler.answer_related(RelatedRequest.from_bytes(message.data)).to_bytes()
+        def related(_: Mapping[str, str] | None, request: bytes) -> bytes:
+            return handler.answer_related(RelatedRequest.from_bytes(request)).to_bytes()
 
         async with (
             replying(self._connection, self._subjects.claim(self._shard), claim, leads=leads),
@@ -176,12 +181,12 @@ class NatsWatcherLink:
         ):
             yield
 
-    def _is_foreign(self, claim: Message) -> bool:
+    def _is_foreign(self, claim_headers: Mapping[str, str] | None) -> bool:
         """Whether another cluster's worker sent a claim: then it has jobs of our stream, or we put ours into its one.
 
         Which of these, the stream tells; until then nothing is offered and granted.
         """
-        theirs = foreign_cluster(claim.headers, ours=self._stream.cluster)
+        theirs = foreign_cluster(claim_headers, ours=self._stream.cluster)
         if theirs:
             self._stream.refuse(OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs)))
         return bool(theirs)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from metaloop.common.bus.links import JobHandler, JobSource, Room
 from metaloop.common.bus.messages import ClaimRequest, Lost, RelatedRequest, Renewal
+from metaloop.common.bus.nats import chunks
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.parts import ask
 from metaloop.common.bus.nats.pull import NatsJobSource
@@ -75,7 +76,7 @@ class NatsWorkerLink:
 
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended. Raises Unavailable where too much waits to be sent."""
-        await self._connection.publish(self._subjects.report(shard), report.to_bytes())
+        await chunks.publish(self._connection, self._subjects.report(shard), report.to_bytes())
 
     @asynccontextmanager
     async def answering_held(self, held_in: Callable[[str], Renewal]) -> AsyncIterator[None]:
