@@ -69,6 +69,7 @@ class Fault(Enum):
     # The hook: what it answers, and what the gateway says of the call.
     INVALID_ANSWER = ("InvalidAnswer", Owner.HOOK, "retry", "parent")
     RELATED_UNKNOWN = ("RelatedUnknown", Owner.HOOK, "retry", "parent")
+    OWNER_REMOVED = ("OwnerRemoved", Owner.HOOK, "retry", "parent")
     ENDPOINT_INVALID = ("EndpointInvalid", Owner.HOOK, "rejected", "parent")
     ADDRESS_DENIED = ("AddressDenied", Owner.HOOK, "retry", "parent")
     CREDENTIALS_UNAVAILABLE = ("CredentialsUnavailable", Owner.HOOK, "retry", "parent", 30.0)

@@ -34,6 +34,7 @@ from metaloop.reconciler.errors import Failure, NameTaken
 from metaloop.reconciler.noop_writes import NoopWrites, WithoutNoops, child_digest
 from metaloop.reconciler.ports import Api
 from metaloop.reconciler.recreate import Recreation
+from metaloop.reconciler.removed_owners import RemovedOwners
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.writes import deleted_as_observed, replaced
 
@@ -52,6 +53,7 @@ class ChildrenWriter:
         self._server_side = server_side
         self._recreation = Recreation(server_side=server_side)
         self._noops = NoopWrites()
+        self._owners = RemovedOwners()
         self._on_drift = on_drift
         """Called before drifted children are written."""
 
@@ -106,14 +108,17 @@ class ChildrenWriter:
             return Failure(what=describe(action), error=error, uncertain=uncertain)
 
     async def _done(self, action: Action, observed: Observed, api: Api) -> Done:
+        if isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
+            self._owners.check(action)
         if isinstance(action, RecreateChild) and await self._recreation.is_needed(action, api=api):
             deletion = DeleteChild(info=action.info, obj=action.observed, reason=action.reason, successor=action.desired)
             version = unstructured.resource_version(action.observed)
             return Done(action=deletion, written=await self._recreation.delete(deletion, api=api, resource_version=version))
         written = await self._write(action, observed, api)
-        if written is None or not isinstance(action, (UpdateChild, ApplyChild, RecreateChild)):
+        if written is None or isinstance(action, (Adopt, Release, DeleteChild)):
             return Done(action=action, written=written)
-        is_noop = self._noops.learn(action.observed, partial(child_digest, action), written=written)
+        self._owners.learn(action, written)
+        is_noop = not isinstance(action, CreateChild) and self._noops.learn(action.observed, partial(child_digest, action), written=written)
         return Done(action=action, written=written, is_noop=is_noop)
 
     async def _write(self, action: Action, observed: Observed, api: Api) -> JsonObject | None:

@@ -7,6 +7,7 @@ MetaloopError
 └── SyncError                the sync failed: the parent gets an event
     ├── HookFailed           the gateway rejected the call: the fault says why, and whether it is retried
     ├── RelatedUnknown       the customize hook asks for a resource that is not served: retried
+    ├── OwnerRemoved         the hook names an owner that somebody removes each time it is written: retried
     ├── NameTaken            another object, which is not ours to touch, has the name of a desired child: retried
     ├── DeletionHeldBack     an answer deletes more than the limit, and nobody confirmed it: retried
     └── WritesFailed         some independent writes failed: the gravest failure decides
@@ -74,6 +75,12 @@ class NameTaken(SyncError):
     def __init__(self, message: str, *, rival: str = "") -> None:
         super().__init__(message)
         self.rival = rival
+
+
+class OwnerRemoved(SyncError):
+    """A child names an owner that somebody removes each time: most likely it does not exist."""
+
+    fault = Fault.OWNER_REMOVED
 
 
 class DeletionHeldBack(SyncError):
