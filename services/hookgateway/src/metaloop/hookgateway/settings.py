@@ -43,9 +43,14 @@ class Settings(ServiceSettings, KubeSettings):
     )
 
     max_request_bytes: int = Field(
-        default=128 * 2**20, gt=0, description="The largest request body in bytes: a parent with some ten thousand children."
+        default=256 * 2**20, gt=0, description="The largest request body in bytes: a parent with tens of thousands of children."
     )
-    max_response_bytes: int = Field(default=16 * 2**20, gt=0, description="The largest answer of a webhook in bytes, compressed or not.")
+    max_response_bytes: int = Field(
+        default=128 * 2**20,
+        gt=0,
+        description="The largest answer of a webhook in bytes, compressed or not. Half of the largest request: each child of an answer comes "
+        "back in the next request, with the record of what was applied to it, which is as large.",
+    )
     max_unfinished_bytes: int = Field(
         default=256 * 2**20, gt=0, description="The bytes of all answers that are being received, which bounds the memory."
     )

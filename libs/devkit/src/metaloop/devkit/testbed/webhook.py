@@ -96,7 +96,7 @@ class Webhook:
     async def serve(*, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator["Webhook"]:
         """A webhook that serves for as long as the block lasts."""
         webhook = Webhook()
-        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app = web.Application(client_max_size=256 * 1024 * 1024)
         app.router.add_post("/{hook}", webhook._answered)
         # A call is cancelled when its caller disconnects.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
