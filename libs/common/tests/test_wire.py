@@ -15,10 +15,13 @@ from metaloop.common.observation import (
     CachedObservation,
     Gone,
     Granted,
+    LeaseTerms,
     reply_from_bytes,
     reply_to_bytes,
+    terms_in,
 )
 from metaloop.common.report import SyncReport, Write
+from metaloop.common.testing.builders import cached_observation
 
 from .keys import keys, names
 
@@ -113,3 +116,15 @@ def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: s
     )
 
     assert SyncReport.from_bytes(report.to_bytes()) == report
+
+
+@pytest.mark.parametrize("seconds", [5.0, 0.5, 15, 1e-7])
+def test_terms_of_a_lease_stand_at_the_beginning_of_a_grant(seconds: float):
+    wire = reply_to_bytes(CachedGrant(observation=cached_observation(), lease="1-7", lease_seconds=seconds))
+
+    assert terms_in(wire[:100]) == LeaseTerms(lease="1-7", seconds=seconds)
+
+
+@pytest.mark.parametrize("refusal", [Busy(retry_seconds=1.5), Gone(reason="deleted", lease="1-2")])
+def test_refusal_has_no_terms(refusal: Busy | Gone):
+    assert terms_in(reply_to_bytes(refusal)) is None

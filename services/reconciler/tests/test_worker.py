@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metaloop.common.bus.links import WatcherLink, WorkerLink
+from metaloop.common.bus.links import OnLease, WatcherLink, WorkerLink, unheeded
 from metaloop.common.bus.messages import ClaimRequest, OfferOutcome, RelatedRequest, Renewal
 from metaloop.common.bus.nats.connection import Connection, connected
 from metaloop.common.bus.nats.stream import StreamSettings
@@ -46,9 +46,9 @@ class CountingLink(NatsWorkerLink):
 
     unanswered = 0
 
-    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+    async def claim(self, shard: str, request: ClaimRequest, *, on_lease: OnLease = unheeded) -> ClaimReply:
         try:
-            return await super().claim(shard, request)
+            return await super().claim(shard, request, on_lease=on_lease)
         except Unavailable:
             self.unanswered += 1
             raise
@@ -238,6 +238,28 @@ async def test_a_lease_that_nobody_confirms_ends_by_itself(link: WorkerLink, wat
         with pytest.raises(LeaseLost):
             stuck.guards[0].check()
         stuck.go.set()
+
+
+class SlowLink(CountingLink):
+    """Brings the observation long after the lease."""
+
+    arrived: asyncio.Event
+
+    async def claim(self, shard: str, request: ClaimRequest, *, on_lease: OnLease = unheeded) -> ClaimReply:
+        reply = await super().claim(shard, request, on_lease=on_lease)
+        await self.arrived.wait()
+        return reply
+
+
+async def test_a_lease_is_renewed_while_its_observation_arrives(connection: Connection, watcher: Watcher):
+    link = SlowLink(connection, STREAM)
+    link.arrived = asyncio.Event()
+    async with working(link, done):
+        await watcher.offer("a")
+        await eventually(lambda: sum(bool(renewal.leases) for renewal in watcher.renewals) >= 9)  # three times its length
+        link.arrived.set()
+
+        await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
 
 async def test_a_sync_is_cancelled_when_its_lease_ends(link: WorkerLink, watcher: Watcher):

@@ -18,6 +18,7 @@ from metaloop.common.observation import (
     CachedRelated,
     Gone,
     Granted,
+    LeaseTerms,
 )
 from metaloop.common.related_query import ANYWHERE, RelatedQuery
 from metaloop.common.testing.builders import PARENTS, SHARD, cached_observation, job_key, sync_report, write
@@ -70,6 +71,40 @@ async def test_an_observation_larger_than_a_message_comes_whole(bus: BusUnderTes
 
     assert isinstance(reply, Granted)
     assert reply.observation.parent == {"padding": "x" * bus.large_bytes}
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_a_lease_is_told_before_its_observation(*, bus: BusUnderTest, watcher: Watcher, worker: WorkerLink, is_large: bool):
+    watcher.claim_reply = lambda _: grant(padded(bus.large_bytes if is_large else 0))
+    told: list[LeaseTerms] = []
+
+    await worker.claim(SHARD, CLAIM, on_lease=told.append)
+
+    assert told == [LeaseTerms(lease="lease", seconds=5.0)]
+
+
+async def test_a_lease_is_told_of_a_grant_that_never_comes_whole(bus: BusUnderTest, watcher: Watcher, worker: WorkerLink):
+    told: list[LeaseTerms] = []
+
+    def lead_no_more(terms: LeaseTerms) -> None:
+        told.append(terms)
+        watcher.leads = False
+
+    watcher.claim_reply = lambda _: grant(padded(bus.large_bytes))
+    with pytest.raises(Unavailable):
+        await worker.claim(SHARD, CLAIM, on_lease=lead_no_more)
+
+    assert told == [LeaseTerms(lease="lease", seconds=5.0)]
+
+
+@pytest.mark.parametrize("refusal", [Busy(retry_seconds=0.5), Gone(reason="deleted", lease="e-1")])
+async def test_no_lease_is_told_of_a_refusal(watcher: Watcher, worker: WorkerLink, refusal: Busy | Gone):
+    watcher.claim_reply = lambda _: refusal
+    told: list[LeaseTerms] = []
+
+    await worker.claim(SHARD, CLAIM, on_lease=told.append)
+
+    assert told == []
 
 
 async def test_a_watcher_that_leads_no_more_hands_out_no_grant_to_its_end(bus: BusUnderTest, watcher: Watcher, worker: WorkerLink):

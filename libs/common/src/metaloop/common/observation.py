@@ -3,9 +3,10 @@
 The watcher embeds cached JSON bytes in an observation without parsing them. The reconciler parses the observation once.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import orjson
 
@@ -73,6 +74,14 @@ class Granted:
     observation: Observation
     shard: str = ""
     """The shard whose watcher granted the lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTerms:
+    """The lease of a grant, as it is known before the observation has arrived."""
+
+    lease: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +153,9 @@ CachedClaimReply: TypeAlias = CachedGrant | Busy | Gone
 """A `ClaimReply` on the watcher's side."""
 
 
+_TERMS: Final = re.compile(rb'\{"state":"granted","lease":"([^"\\\\]+)","leaseSeconds":([0-9.eE+-]+),')
+
+
 def reply_to_bytes(reply: CachedClaimReply) -> bytes:
     """The wire form of a reply to a claim."""
     match reply:
@@ -171,9 +183,15 @@ def reply_from_bytes(wire: bytes) -> ClaimReply:
             raise ValueError(f"a claim reply in state {state!r}")
 
 
+def terms_in(beginning: bytes) -> LeaseTerms | None:
+    """The terms of the lease in the first bytes of a reply's wire form; None for a reply that grants nothing."""
+    found = _TERMS.match(beginning)
+    return LeaseTerms(lease=found[1].decode(), seconds=float(found[2])) if found else None
+
+
 def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
     observation = grant.observation
-    return {
+    return {  # the terms of the lease first: see `terms_in`
         "state": "granted",
         "lease": grant.lease,
         "leaseSeconds": grant.lease_seconds,

@@ -21,7 +21,7 @@ from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
 from metaloop.common.job import Job
 from metaloop.common.machine import boot_time, unique_token
-from metaloop.common.observation import Busy, Gone, Granted
+from metaloop.common.observation import Busy, Gone, Granted, LeaseTerms
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.telemetry.spans import Span
@@ -130,11 +130,17 @@ class Worker:
 
     async def _claim_and_sync(self, in_flight: InFlightJob, slot: Slot) -> None:
         job, asked_at = in_flight.delivery.job, self._clock()
-        reply = await self._link.claim(job.shard, ClaimRequest(key=job.key, worker=self._id, free_slots=self._room()))
+
+        def hold(terms: LeaseTerms) -> LeaseGuard:
+            guard = LeaseGuard(terms.lease, asked_at=asked_at, seconds=terms.seconds, clock=self._clock)
+            self._in_flight.grant(in_flight, guard)
+            return guard
+
+        request = ClaimRequest(key=job.key, worker=self._id, free_slots=self._room())
+        reply = await self._link.claim(job.shard, request, on_lease=hold)
         match reply:
             case Granted():
-                guard = LeaseGuard(reply.lease, asked_at=asked_at, seconds=reply.lease_seconds, clock=self._clock)
-                self._in_flight.grant(in_flight, guard)
+                guard = in_flight.guard or hold(LeaseTerms(lease=reply.lease, seconds=reply.lease_seconds))
                 with _traced(job) as spanned:
                     finished = await self._synced(job, reply, slot, guard)
                     _note(spanned, finished)

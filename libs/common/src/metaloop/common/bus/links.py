@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeAlias
 
 from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, Presence, RelatedRequest, Renewal
 from metaloop.common.job import ControllerId, Job, JobKey
-from metaloop.common.observation import CachedClaimReply, CachedRelated, ClaimReply, Related
+from metaloop.common.observation import CachedClaimReply, CachedRelated, ClaimReply, LeaseTerms, Related
 from metaloop.common.report import SyncReport
 
 ANSWER_SECONDS: Final = 2.0
@@ -95,6 +95,14 @@ JobHandler: TypeAlias = Callable[[Delivery], Awaitable[None]]
 """Takes a job into a worker's hands. The next job waits until it returns."""
 
 
+OnLease: TypeAlias = Callable[[LeaseTerms], object]
+"""Takes note of a lease that was granted. It must return at once."""
+
+
+def unheeded(_: LeaseTerms) -> None:
+    """Take no note of a lease."""
+
+
 class WorkerLink(Link, Protocol):
     """A worker's end. It serves the jobs of all shards; a job says which shard's watcher leases it.
 
@@ -106,8 +114,11 @@ class WorkerLink(Link, Protocol):
         """A source of jobs for this worker; it delivers once it runs."""
         ...
 
-    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+    async def claim(self, shard: str, request: ClaimRequest, *, on_lease: OnLease = unheeded) -> ClaimReply:
         """Ask for the lease of a job in hand. The watcher made its reply after this call began.
+
+        Where a lease is granted, `on_lease` is called with its terms: before the observation has arrived, which may
+        take longer than the lease lasts without a renewal.
 
         Raises NobodyThere or Unavailable, and OtherCluster where the watcher serves another cluster than this worker.
         The lease may have been granted nevertheless; then it expires by itself.

@@ -46,22 +46,39 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
         yield
 
 
+def _ignore(_: bytes) -> None:
+    """Look at nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request for a reply of any size. Its body may be of any size, too."""
+
+    subject: str
+    body: bytes
+    headers: dict[str, str] | None = None
+
+
 async def ask(
-    connection: Connection, subject: str, request: bytes, *, read: Callable[[bytes], Reply], headers: dict[str, str] | None = None
+    connection: Connection, question: Question, *, read: Callable[[bytes], Reply], peek: Callable[[bytes], None] = _ignore
 ) -> Reply:
-    """What `read` makes of the whole reply to `request`, which may be of any size.
+    """What `read` makes of the whole reply. `peek` is shown the beginning of it first, as soon as that has arrived.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
     """
-    *earlier, last = chunks_of(request, max_payload=connection.max_payload)
+    *earlier, last = chunks_of(question.body, max_payload=connection.max_payload)
     for chunk in earlier:
-        await connection.publish(subject, chunk)
-    answer = await connection.request(subject, last, timeout_seconds=ANSWER_SECONDS, headers=headers)
-    wire = await _whole(connection, answer) if answer.startswith(_MARK) else answer
+        await connection.publish(question.subject, chunk)
+    answer = await connection.request(question.subject, last, timeout_seconds=ANSWER_SECONDS, headers=question.headers)
+    if answer.startswith(_MARK):
+        wire = await _whole(connection, answer, peek)
+    else:
+        peek(answer)
+        wire = answer
     try:
         return read(wire)
     except (ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"a reply from {subject} that can't be read: {error!r}") from error
+        raise Unavailable(f"a reply from {question.subject} that can't be read: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +136,12 @@ class LargeReplies:
             del self._kept[token]
 
 
-async def _whole(connection: Connection, answer: bytes) -> bytes:
+async def _whole(connection: Connection, answer: bytes, peek: Callable[[bytes], None]) -> bytes:
     """The whole of a reply whose ticket came as `answer`. Raises Unavailable where a part doesn't come in time."""
     ticket = Ticket.from_bytes(answer)
-    parts = [await connection.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS) for number in range(ticket.parts)]
+    parts: list[bytes] = []
+    for number in range(ticket.parts):
+        parts.append(await connection.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS))
+        if number == 0:
+            peek(parts[0])
     return b"".join(parts)

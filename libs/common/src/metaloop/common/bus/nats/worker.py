@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 
-from metaloop.common.bus.links import JobHandler, JobSource, Room
+from metaloop.common.bus.links import JobHandler, JobSource, OnLease, Room, unheeded
 from metaloop.common.bus.messages import ClaimRequest, Lost, RelatedRequest, Renewal
 from metaloop.common.bus.nats import chunks
 from metaloop.common.bus.nats.connection import Connection, Message
-from metaloop.common.bus.nats.parts import ask
+from metaloop.common.bus.nats.parts import Question, ask
 from metaloop.common.bus.nats.pull import NatsJobSource
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.bus.nats.stream_owner import claim_headers, other_cluster, refusing_cluster
 from metaloop.common.bus.nats.subjects import shard_of
 from metaloop.common.errors import OtherCluster
 from metaloop.common.json import loads
-from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes
+from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, terms_in
 from metaloop.common.report import SyncReport
 
 _RENEW_TIMEOUT_SECONDS = 2.0
@@ -49,16 +49,21 @@ class NatsWorkerLink:
         """A source of jobs, which also sees to it that the stream is there."""
         return NatsJobSource(self._connection, self._stream, room=room, on_job=on_job)
 
-    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+    async def claim(self, shard: str, request: ClaimRequest, *, on_lease: OnLease = unheeded) -> ClaimReply:
         """The watcher's reply to a claim.
 
         Raises NobodyThere or Unavailable, and OtherCluster where the watcher of another cluster answers: then no more
         jobs are pulled until the stream is found to be ours.
         """
+
+        def peek(beginning: bytes) -> None:
+            terms = terms_in(beginning)
+            if terms is not None:
+                on_lease(terms)
+
+        question = Question(subject=self._subjects.claim(shard), body=request.to_bytes(), headers=self._claim_headers)
         try:
-            reply = await ask(
-                self._connection, self._subjects.claim(shard), request.to_bytes(), read=self._read_claim, headers=self._claim_headers
-            )
+            reply = await ask(self._connection, question, read=self._read_claim, peek=peek)
         except OtherCluster as refusal:
             self._stream.refuse(refusal)
             raise
@@ -66,7 +71,8 @@ class NatsWorkerLink:
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """The related objects of a parent. Raises NobodyThere or Unavailable."""
-        return await ask(self._connection, self._subjects.related(shard), request.to_bytes(), read=_related_from_bytes)
+        question = Question(subject=self._subjects.related(shard), body=request.to_bytes())
+        return await ask(self._connection, question, read=_related_from_bytes)
 
     async def renew(self, shard: str, renewal: Renewal) -> Lost:
         """The leases of `renewal` that are lost. Raises NobodyThere or Unavailable."""
