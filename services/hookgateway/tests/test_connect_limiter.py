@@ -51,7 +51,11 @@ class OneAtATime(BaseHTTPRequestHandler):
 @contextmanager
 def serving_one_at_a_time(*, seconds_each: float = 0.005) -> Iterator[str]:
     """The URL of such a hook."""
-    with HTTPServer(("127.0.0.1", 0), type("Slow", (OneAtATime,), {"seconds": seconds_each})) as server:
+
+    class Slow(OneAtATime):
+        seconds = seconds_each
+
+    with HTTPServer(("127.0.0.1", 0), Slow) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -50,7 +50,7 @@ class RemovedOwners:
             return
         if len(self._writes) >= _CAPACITY:
             self._writes.clear()
-        before = {} if isinstance(action, CreateChild) else action.observed or {}
+        before: JsonObject = {} if isinstance(action, CreateChild) else action.observed or {}
         now = self._clock()
         for owner in _uids(references) - _uids(owner_references(before)):
             key = (*_child(action), owner)
