@@ -1,9 +1,8 @@
 """An API server in memory, as far as a reconciler needs one. test_api_contract.py compares it with a real one."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Self
 
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError
@@ -26,7 +25,13 @@ class FakeApi:
     """What to raise, by verb and object name, instead of serving the request."""
     permit: Permit = always
     """Called before each request."""
-    versions: Iterator[int] = field(default_factory=lambda: count(101))
+    versions: list[int] = field(default_factory=lambda: [100])
+    """Those that were given out, the last one at the end."""
+
+    @property
+    def version(self) -> int:
+        """The latest version."""
+        return self.versions[-1]
 
     def permitted_by(self, permit: Permit) -> Self:
         """The same API server. It calls `permit` before each request."""
@@ -35,8 +40,8 @@ class FakeApi:
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
         """Stores `obj`, as if somebody else had written it."""
         metadata = unstructured.metadata(obj)
-        version = next(self.versions)
-        kept = {"uid": f"uid-{version}", **metadata, "resourceVersion": str(version)}
+        self.versions.append(self.version + 1)
+        kept = {"uid": f"uid-{self.version}", **metadata, "resourceVersion": str(self.version)}
         stored = self.objects[_key(info, obj)] = {**obj, "metadata": kept}
         return _copy(stored)
 

@@ -19,7 +19,7 @@ from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite, dry_run, running
 from metaloop.devkit.dryrun.snapshot import ClusterSnapshot
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import HookFailed
-from metaloop.reconciler.ports import Slot
+from metaloop.reconciler.ports import LeaseGuard, Slot
 from metaloop.reconciler.strategies import Strategies
 
 Answer = Callable[[JsonObject], JsonObject]
@@ -31,9 +31,9 @@ class Hooks:
 
     answers: Mapping[str, Answer]
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The answer of this hook's function."""
-        del observed
+        del observed, lease
         async with slot.waiting():
             return [dumps(self.answers[hook.name](loads(body))) for body in bodies.values()]
 
