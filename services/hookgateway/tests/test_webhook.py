@@ -242,7 +242,7 @@ async def test_only_the_beginning_of_an_endless_error_is_read():
 
 async def test_decompression_bomb_is_refused():
     bomb = gzip.compress(b"\0" * 30 * MEGABYTE)
-    async with serving(answers(200, bomb, content_encoding="gzip")) as hook, running_gateway() as gateway:
+    async with serving(answers(200, bomb, content_encoding="gzip")) as hook, running_gateway(max_response_bytes=16 * MEGABYTE) as gateway:
         assert reason(await gateway.call(hook.url())) == "BodyTooLarge"
 
 

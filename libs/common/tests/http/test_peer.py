@@ -168,6 +168,10 @@ async def test_idempotent_request_is_sent_again_after_a_stale_connection():
     assert (answer.status, server.connections, len(server.requests)) == (200, 2, 3)
 
 
+class NotPermitted(Exception):
+    """A request is not permitted."""
+
+
 class Permits:
     """Permits so many requests."""
 
@@ -177,12 +181,12 @@ class Permits:
     def __call__(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise PermissionError("no more")
+            raise NotPermitted
 
 
 async def test_request_is_not_sent_without_permission():
     async with serving(OK) as server:
-        with closing(Peer(server.url)) as peer, pytest.raises(PermissionError):
+        with closing(Peer(server.url)) as peer, pytest.raises(NotPermitted):
             await peer.ask("GET", "/", b"", permit=Permits(0))
 
     assert server.requests == []
@@ -192,7 +196,7 @@ async def test_permission_is_asked_again_before_a_request_is_sent_again():
     async with serving(OK, CLOSES, OK) as server:
         with closing(Peer(server.url)) as peer:
             await peer.ask("GET", "/", b"")
-            with pytest.raises(PermissionError):
+            with pytest.raises(NotPermitted):
                 await peer.ask("PUT", "/", b"", b"{}", permit=Permits(1))
 
     assert len(server.requests) == 2

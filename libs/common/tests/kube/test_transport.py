@@ -16,6 +16,10 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+class NotPermitted(Exception):
+    """A request is not permitted."""
+
+
 class Permits:
     """Permits so many requests."""
 
@@ -25,7 +29,7 @@ class Permits:
     def __call__(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise PermissionError("no more")
+            raise NotPermitted
 
 
 def busy(retry_after: str) -> bytes:
@@ -50,7 +54,7 @@ async def test_rejected_request_is_not_sent_again_without_permission(scripted: S
     scripted.script = [busy("1"), OK]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
         lease = Permits(1)
-        with pytest.raises(PermissionError):
+        with pytest.raises(NotPermitted):
             await kube.permitted_by(lease).request("POST", "/x", body=b"{}")
 
     assert len(scripted.requests) == 1
@@ -72,7 +76,7 @@ async def test_permission_is_asked_after_the_wait_for_a_slot(scripted: ScriptedS
 
 async def refused(kube: KubeClient) -> None:
     """A request that its permission ends."""
-    with pytest.raises(PermissionError):
+    with pytest.raises(NotPermitted):
         await kube.request("POST", "/y", body=b"{}")
 
 

@@ -34,7 +34,7 @@ async def publish(connection: Connection, subject: str, body: bytes) -> None:
         await connection.publish(subject, chunk)
 
 
-class Joiner:
+class ChunkJoiner:
     """The receiving side of one subject."""
 
     def __init__(self) -> None:

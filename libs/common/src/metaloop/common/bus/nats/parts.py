@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from metaloop.common.bus.links import ANSWER_SECONDS, Leads
-from metaloop.common.bus.nats.chunks import Joiner, chunks_of
+from metaloop.common.bus.nats.chunks import ChunkJoiner, chunks_of
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
@@ -34,7 +34,7 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
     A request for which it returns nothing gets no answer.
     Each part of a large reply is handed out only while the replier `leads`.
     """
-    replies, requests = LargeReplies(connection, leads=leads), Joiner()
+    replies, requests = LargeReplies(connection, leads=leads), ChunkJoiner()
 
     async def answer(message: Message) -> None:
         request = requests.whole(message.data)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 
 from metaloop.common.bus.links import Leads, WatcherHandler
 from metaloop.common.bus.messages import ClaimRequest, Presence, RelatedRequest, Renewal
-from metaloop.common.bus.nats.chunks import Joiner
+from metaloop.common.bus.nats.chunks import ChunkJoiner
 from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.parts import replying
@@ -145,7 +145,7 @@ class NatsWatcherLink:
             lost = handler.take_renewal(Renewal.from_bytes(message.data))
             await self._connection.publish(message.reply, dumps(list(lost)))
 
-        reports = Joiner()
+        reports = ChunkJoiner()
 
         async def report(message: Message) -> None:
             whole = reports.whole(message.data)
