@@ -61,7 +61,7 @@ async def test_rejected_request_is_not_sent_again_without_permission(scripted: S
 
 
 async def test_permission_is_asked_after_the_wait_for_a_slot(scripted: ScriptedServer):
-    scripted.script, scripted.holds_on = [busy("1"), OK], True
+    scripted.script = [busy("1"), OK]
     async with KubeClient.connect(str(scripted.kubeconfig), connections=1) as kube:
         lease = Permits(1)
         async with asyncio.TaskGroup() as group:
