@@ -83,20 +83,6 @@ async def test_a_lease_is_told_before_its_observation(*, bus: BusUnderTest, watc
     assert told == [LeaseTerms(lease="lease", seconds=5.0)]
 
 
-async def test_a_lease_is_told_of_a_grant_that_never_comes_whole(bus: BusUnderTest, watcher: Watcher, worker: WorkerLink):
-    told: list[LeaseTerms] = []
-
-    def lead_no_more(terms: LeaseTerms) -> None:
-        told.append(terms)
-        watcher.leads = False
-
-    watcher.claim_reply = lambda _: grant(padded(bus.large_bytes))
-    with pytest.raises(Unavailable):
-        await worker.claim(SHARD, CLAIM, on_lease=lead_no_more)
-
-    assert told == [LeaseTerms(lease="lease", seconds=5.0)]
-
-
 @pytest.mark.parametrize("refusal", [Busy(retry_seconds=0.5), Gone(reason="deleted", lease="e-1")])
 async def test_no_lease_is_told_of_a_refusal(watcher: Watcher, worker: WorkerLink, refusal: Busy | Gone):
     watcher.claim_reply = lambda _: refusal

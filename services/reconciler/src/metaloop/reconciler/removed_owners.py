@@ -5,10 +5,10 @@ leads to the next write, and the two would go on for ever.
 """
 
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Final, TypeAlias
 
 from metaloop.common.json import JsonObject
+from metaloop.common.machine import monotonic
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import owner_references
 from metaloop.common.objects.resource import ResourceId

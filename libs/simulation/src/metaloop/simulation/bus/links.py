@@ -7,12 +7,12 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from metaloop.common.bus.links import ANSWER_SECONDS, JobHandler, JobSource, Leads, Room, WatcherHandler
+from metaloop.common.bus.links import ANSWER_SECONDS, JobHandler, JobSource, Leads, OnLease, Room, WatcherHandler, unheeded
 from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, Presence, RelatedRequest, Renewal
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps, loads
-from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes
+from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes, terms_in
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import is_set_within
@@ -167,9 +167,12 @@ class MemoryWorkerLink(MemoryLink):
         """A source of jobs."""
         return MemoryJobSource(self, room=room, on_job=on_job)
 
-    async def claim(self, shard: str, request: ClaimRequest) -> ClaimReply:
+    async def claim(self, shard: str, request: ClaimRequest, *, on_lease: OnLease = unheeded) -> ClaimReply:
         """The watcher's reply to a claim. Raises NobodyThere or Unavailable."""
         answer = await self.wire.request(("claim", shard), request.to_bytes(), timeout_seconds=ANSWER_SECONDS)
+        terms = terms_in(answer)
+        if terms is not None:
+            on_lease(terms)
         reply = reply_from_bytes(answer)
         return replace(reply, shard=shard) if isinstance(reply, Granted) else reply
 

@@ -160,6 +160,7 @@ class Transport:
         self._check(request)
         reply: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
         fate = self._network.faults.of_request(self._port.process, request)
+        request.permit()
         self._network.later(self._network.trip() + fate.delay_seconds, self._arrive, request, fate, reply)
         try:
             async with asyncio.timeout(REQUEST_SECONDS):

@@ -5,10 +5,10 @@ is lost, the whole message is.
 """
 
 from typing import Final
-from uuid import uuid4
 
 from metaloop.common.bus.nats.connection import Connection
 from metaloop.common.json import dumps, loads
+from metaloop.common.machine import unique_token
 
 _MARK: Final = b"\x00chunk"
 """A chunk begins with it; no JSON does. Its head, a JSON array, ends with the line."""
@@ -23,7 +23,7 @@ def chunks_of(body: bytes, *, max_payload: int) -> list[bytes]:
     largest = max_payload - _HEADROOM_BYTES
     if len(body) <= largest:
         return [body]
-    size, message = min(largest, _CHUNK_BYTES), uuid4().hex
+    size, message = min(largest, _CHUNK_BYTES), unique_token()
     starts = range(0, len(body), size)
     return [_chunk(message, number, len(starts), body[start : start + size]) for number, start in enumerate(starts)]
 
