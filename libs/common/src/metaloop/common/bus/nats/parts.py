@@ -51,7 +51,7 @@ def _ignore(_: bytes) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Request:
     """A request for a reply of any size. Its body may be of any size, too."""
 
     subject: str
@@ -60,16 +60,16 @@ class Question:
 
 
 async def ask(
-    connection: Connection, question: Question, *, read: Callable[[bytes], Reply], peek: Callable[[bytes], None] = _ignore
+    connection: Connection, request: Request, *, read: Callable[[bytes], Reply], peek: Callable[[bytes], None] = _ignore
 ) -> Reply:
     """What `read` makes of the whole reply. `peek` is shown the beginning of it first, as soon as that has arrived.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
     """
-    *earlier, last = chunks_of(question.body, max_payload=connection.max_payload)
+    *earlier, last = chunks_of(request.body, max_payload=connection.max_payload)
     for chunk in earlier:
-        await connection.publish(question.subject, chunk)
-    answer = await connection.request(question.subject, last, timeout_seconds=ANSWER_SECONDS, headers=question.headers)
+        await connection.publish(request.subject, chunk)
+    answer = await connection.request(request.subject, last, timeout_seconds=ANSWER_SECONDS, headers=request.headers)
     if answer.startswith(_MARK):
         wire = await _whole(connection, answer, peek)
     else:
@@ -78,7 +78,7 @@ async def ask(
     try:
         return read(wire)
     except (ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"a reply from {question.subject} that can't be read: {error!r}") from error
+        raise Unavailable(f"a reply from {request.subject} that can't be read: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

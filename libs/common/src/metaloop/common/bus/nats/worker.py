@@ -8,7 +8,7 @@ from metaloop.common.bus.links import JobHandler, JobSource, OnLease, Room, unhe
 from metaloop.common.bus.messages import ClaimRequest, Lost, RelatedRequest, Renewal
 from metaloop.common.bus.nats import chunks
 from metaloop.common.bus.nats.connection import Connection, Message
-from metaloop.common.bus.nats.parts import Question, ask
+from metaloop.common.bus.nats.parts import Request, ask
 from metaloop.common.bus.nats.pull import NatsJobSource
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.bus.nats.stream_owner import claim_headers, other_cluster, refusing_cluster
@@ -61,9 +61,9 @@ class NatsWorkerLink:
             if terms is not None:
                 on_lease(terms)
 
-        question = Question(subject=self._subjects.claim(shard), body=request.to_bytes(), headers=self._claim_headers)
+        asked = Request(subject=self._subjects.claim(shard), body=request.to_bytes(), headers=self._claim_headers)
         try:
-            reply = await ask(self._connection, question, read=self._read_claim, peek=peek)
+            reply = await ask(self._connection, asked, read=self._read_claim, peek=peek)
         except OtherCluster as refusal:
             self._stream.refuse(refusal)
             raise
@@ -71,8 +71,8 @@ class NatsWorkerLink:
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """The related objects of a parent. Raises NobodyThere or Unavailable."""
-        question = Question(subject=self._subjects.related(shard), body=request.to_bytes())
-        return await ask(self._connection, question, read=_related_from_bytes)
+        asked = Request(subject=self._subjects.related(shard), body=request.to_bytes())
+        return await ask(self._connection, asked, read=_related_from_bytes)
 
     async def renew(self, shard: str, renewal: Renewal) -> Lost:
         """The leases of `renewal` that are lost. Raises NobodyThere or Unavailable."""
