@@ -56,7 +56,7 @@ unit: setup ## Run the core and stage tests, WORKERS (3) at once
 e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (3) at once
 	$(ASSETS) $(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos"
 
-chaos: setup ## Kill processes at random, and see that nothing is lost or done twice
+chaos: setup ## Kill, stall and part processes, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos
 	$(ASSETS) $(BIN)/python -m bench.chaos
 

@@ -1,10 +1,11 @@
-"""`python -m bench.chaos`: kills and stalls every process at random; nothing may be lost, and nothing done twice."""
+"""`python -m bench.chaos`: kills, stalls and parts every process at random; nothing is lost, and nothing done twice."""
 
 import asyncio
 import random
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -15,12 +16,15 @@ from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.chaos import Chaos, ChaosOptions, ChaosReport
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
+from metaloop.devkit.testbed.network import Network
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
 _LEADER_ELECTION = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": "6"}
 _WATCH_DELAY_SECONDS = 0.2
+_SERVICES = 5
+"""Two watchers, a gateway and two reconcilers, at most."""
 
 
 class Part(StrEnum):
@@ -30,6 +34,8 @@ class Part(StrEnum):
     """Faults of the API server."""
     STANDBY = "standby"
     """A second watcher that takes over when the leader fails."""
+    NETWORK = "network"
+    """Slow, parted and cut links between the services, the broker and the API server."""
     WATCH_DELAY = "watch-delay"
     """The delay of every watch event."""
 
@@ -60,20 +66,22 @@ async def _run(options: ChaosOptions, parts: AbstractSet[Part]) -> ChaosReport:
             Platform.start(await ensure(), folder) as platform,
             ApiProxy.before(platform.plane, folder) as proxy,
             Webhook.serve() as webhook,
-            _services(platform, proxy, parts) as stack,
+            Network.around(
+                platform, services=_SERVICES, kubeconfig=proxy.kubeconfig_path if Part.WATCH_DELAY in parts else None
+            ) as network,
+            _services(network, proxy, parts) as stack,
         ):
             story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="chaos")
             await story.begin()
-            return await Chaos(story, options).run()
+            return await Chaos(story, replace(options, network=network if Part.NETWORK in parts else None)).run()
 
 
 @asynccontextmanager
-async def _services(platform: Platform, proxy: ApiProxy, parts: AbstractSet[Part]) -> AsyncIterator[Stack]:
+async def _services(network: Network, proxy: ApiProxy, parts: AbstractSet[Part]) -> AsyncIterator[Stack]:
     """The services with their kind of parent installed, for as long as the block lasts."""
-    await install_parent(platform.cluster, THINGS)
-    kubeconfig = proxy.kubeconfig_path if Part.WATCH_DELAY in parts else None
+    await install_parent(network.platform.cluster, THINGS)
     watchers, settings = (({}, {}), _LEADER_ELECTION) if Part.STANDBY in parts else (({},), None)
-    async with platform.stack(kubeconfig=kubeconfig, watchers=watchers, settings=settings) as stack:
+    async with network.stack(watchers=watchers, settings=settings) as stack:
         proxy.watch_delay_seconds = _WATCH_DELAY_SECONDS if Part.WATCH_DELAY in parts else 0
         yield stack
 

@@ -23,7 +23,7 @@ host: {host}
 port: {port}
 max_payload: {max_payload}
 authorization {{ token: "{token}" }}
-jetstream {{ store_dir: "{store}" }}
+jetstream {{ store_dir: "{store}"{limit} }}
 """
 
 
@@ -38,12 +38,17 @@ class Broker:
 
     @staticmethod
     @asynccontextmanager
-    async def start(workdir: Path, *, port: int | None = None) -> AsyncIterator["Broker"]:
-        """A nats-server that is ready, for as long as the block lasts; its store is in `workdir`."""
+    async def start(workdir: Path, *, port: int | None = None, store_bytes: int | None = None) -> AsyncIterator["Broker"]:
+        """A nats-server that is ready, for as long as the block lasts; its store is in `workdir`.
+
+        It holds so many bytes, without `store_bytes` as much as the server finds.
+        """
         folder = private_folder(workdir, "broker")
         token = secrets.token_hex(16)
         async with group() as daemons:
-            daemon, port = await _started(daemons, folder=folder, token=token, port=port)
+            daemon, port = await _started(
+                daemons, folder=folder, config=_Config(token=token, store=folder / "store", store_bytes=store_bytes), port=port
+            )
             yield Broker(daemon=daemon, url=f"nats://{token}@{LOOPBACK}:{port}", store=folder / "store")
 
     @property
@@ -74,14 +79,29 @@ def nats_server() -> Path:
     raise DevkitError(f"the package {_PACKAGE} is installed without its program")
 
 
-async def _started(daemons: Group, *, folder: Path, token: str, port: int | None) -> tuple[Daemon, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Config:
+    """What differs between two servers, beside the port."""
+
+    token: str
+    store: Path
+    store_bytes: int | None
+    """How much the store may hold; None: as much as the server finds."""
+
+    def text(self, port: int) -> str:
+        """The configuration file."""
+        limit = f", max_file_store: {self.store_bytes}" if self.store_bytes else ""
+        return _CONFIG.format(host=LOOPBACK, port=port, max_payload=_MAX_PAYLOAD, token=self.token, store=self.store, limit=limit)
+
+
+async def _started(daemons: Group, *, folder: Path, config: _Config, port: int | None) -> tuple[Daemon, int]:
     def program(port: int) -> Program:
-        config = folder / "nats.conf"
-        config.touch(mode=0o600)
-        config.write_text(_CONFIG.format(host=LOOPBACK, port=port, max_payload=_MAX_PAYLOAD, token=token, store=folder / "store"))
+        path = folder / "nats.conf"
+        path.touch(mode=0o600)
+        path.write_text(config.text(port))
         return Program(
             name=_PROGRAM,
-            argv=(str(nats_server()), "--config", str(config)),
+            argv=(str(nats_server()), "--config", str(path)),
             ready=probes.tcp_greets(LOOPBACK, port, greeting=b"INFO "),
             folder=folder,
             stop_seconds=0.5,

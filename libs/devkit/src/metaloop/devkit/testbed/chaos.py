@@ -1,4 +1,4 @@
-"""Kills and stalls processes at random while parents change, then checks that everything has converged.
+"""Kills, stalls and parts processes while parents change, then checks that everything has converged.
 
 The hook gives a missing child a random name, as controllers of Pods do. A hook that sees a state from before its own
 last write would ask for a second child with the same index, so a duplicate proves a stale observation. A run passes if
@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -21,7 +22,9 @@ from metaloop.devkit.processes import Daemon
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, ApiRefused
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import config_map
+from metaloop.devkit.testbed.network import Network
 from metaloop.devkit.testbed.story import Story, expect_settled
+from metaloop.devkit.testbed.tcpproxy import TcpProxy
 
 _INDEX = "index"
 _LARGEST_COUNT = 4
@@ -30,6 +33,7 @@ _CHILD_SHARE = 0.3
 _CALM_SECONDS = 2.0
 """How long everything has to stay converged: a worker that was stalled may still try to write."""
 _SLOWEST_HOOK_SECONDS = 0.1
+_LONGEST_DELAY_SECONDS = 0.3
 _LONGEST_STALL_SECONDS = 7.0
 """Longer than a lease, so that the jobs of a stalled worker are given to others."""
 
@@ -46,6 +50,8 @@ class ChaosOptions:
     """The shortest and longest pause between two faults."""
     with_api_server: bool = False
     """Whether the API server is killed and stalled as well."""
+    network: Network | None = None
+    """The links that are slowed down, parted and cut as well; None: none."""
     converged_seconds: float = 90.0
 
 
@@ -76,16 +82,26 @@ class Chaos:
         self.report = ChaosReport()
 
     async def run(self) -> ChaosReport:
-        """Run to the end; raises AssertionError if something does not converge."""
+        """Cause faults at random while parents change; raises AssertionError if something does not converge."""
+        return await self.during(self._inject_faults)
+
+    async def during(self, fault: Callable[[], Awaitable[object]]) -> ChaosReport:
+        """Change parents while `fault` runs; raises AssertionError if something does not converge afterwards."""
+        await self._begin()
+        async with asyncio.TaskGroup() as tasks:
+            changing = tasks.create_task(self._make_changes())
+            await fault()
+            changing.cancel()
+        return await self._report()
+
+    async def _begin(self) -> None:
         await self._story.controller(self._answer)
         for index in range(self._options.parents):
             name = f"p{index}"
             await self._story.parent(name, count=self._load.randint(0, _LARGEST_COUNT))
             self._parents.append(name)
-        until = time.monotonic() + self._options.duration_seconds
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._inject_faults(until))
-            tasks.create_task(self._make_changes(until))
+
+    async def _report(self) -> ChaosReport:
         ended = time.monotonic()
         await eventually(self._converged, within_seconds=self._options.converged_seconds)
         self.report.converged_after_seconds = time.monotonic() - ended
@@ -94,26 +110,48 @@ class Chaos:
         self.report.overlaps = [str(overlap) for overlap in self._story.lab.webhook.overlaps]
         return self.report
 
-    async def _inject_faults(self, until: float) -> None:
+    async def _inject_faults(self) -> None:
+        until = time.monotonic() + self._options.duration_seconds
         while time.monotonic() < until:
             await asyncio.sleep(self._fault.uniform(*self._options.fault_seconds))
             await self._inject_fault()
 
     async def _inject_fault(self) -> None:
-        """Kill a process, stall one for a while, or delete the broker's store."""
-        broker = self._story.lab.platform.broker
-        victim = self._fault.choice(self._victims())
-        what = self._fault.choices(["kill", "stall", "wipe"], weights=[6, 3, 1])[0]
-        self.report.faults[f"{what} {broker.daemon.name if what == 'wipe' else victim.name}"] += 1
+        """Kill a process, stall one for a while, delete the broker's store, or disturb a link."""
+        network = self._options.network
+        what = self._fault.choices(["process", "wipe", "link"], weights=[9, 1, 5 if network else 0])[0]
+        if what == "process":
+            await self._harm(self._fault.choice(self._victims()))
+        elif what == "link" and network:
+            await self._disturb(*self._fault.choice([*network.links.items()]))
+        else:
+            self.report.faults["wipe nats-server"] += 1
+            await self._story.lab.platform.broker.wipe()
+
+    async def _harm(self, victim: Daemon) -> None:
+        what = self._fault.choices(["kill", "stall"], weights=[2, 1])[0]
+        self.report.faults[f"{what} {victim.name}"] += 1
+        if what == "kill":
+            _kill(victim)
+            return
+        victim.pause()
+        await asyncio.sleep(self._fault.uniform(0.2, _LONGEST_STALL_SECONDS))
+        victim.resume()
+
+    async def _disturb(self, name: str, link: TcpProxy) -> None:
+        what = self._fault.choice(["slow down", "part", "cut"])
+        self.report.faults[f"{what} {name}"] += 1
         match what:
-            case "kill":
-                _kill(victim)
-            case "wipe":
-                await broker.wipe()
+            case "slow down":
+                link.delay_seconds = self._fault.uniform(0.02, _LONGEST_DELAY_SECONDS)
+            case "part":
+                link.partition()
             case _:
-                victim.pause()
-                await asyncio.sleep(self._fault.uniform(0.2, _LONGEST_STALL_SECONDS))
-                victim.resume()
+                link.cut()
+                return
+        await asyncio.sleep(self._fault.uniform(0.2, _LONGEST_STALL_SECONDS))
+        link.delay_seconds = 0.0
+        link.heal()
 
     def _victims(self) -> list[Daemon]:
         lab = self._story.lab
@@ -121,8 +159,8 @@ class Chaos:
         api_server = [lab.platform.plane.apiserver] if self._options.with_api_server else []
         return [*services, lab.platform.broker.daemon, *api_server]
 
-    async def _make_changes(self, until: float) -> None:
-        while time.monotonic() < until:
+    async def _make_changes(self) -> None:
+        while True:
             await asyncio.sleep(self._load.expovariate(self._options.changes_per_second))
             try:
                 await self._change()

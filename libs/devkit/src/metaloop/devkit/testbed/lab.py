@@ -36,12 +36,12 @@ class Platform:
 
     @staticmethod
     @asynccontextmanager
-    async def start(assets: Path, workdir: Path, *, connections: int = 64) -> AsyncIterator["Platform"]:
-        """The platform, ready for as long as the block lasts."""
+    async def start(assets: Path, workdir: Path, *, connections: int = 64, store_bytes: int | None = None) -> AsyncIterator["Platform"]:
+        """The platform, ready for as long as the block lasts; the broker's store may have a limit."""
         log = workdir / "audit.log"
         async with (
             ControlPlane.start(assets, workdir, audit_log=log) as plane,
-            Broker.start(workdir) as broker,
+            Broker.start(workdir, store_bytes=store_bytes) as broker,
             Cluster.connect(plane, connections=connections) as cluster,
         ):
             await install_crds(cluster)
