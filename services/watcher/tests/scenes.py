@@ -107,6 +107,10 @@ class Scene:
     async def told(self, words: str) -> None:
         await eventually(lambda: any(words in event for event in self.heard.warnings(self.name)))
 
+    async def hears(self, *words: str) -> None:
+        """Return once one Event contains all of these words."""
+        await eventually(lambda: any(all(word in event for word in words) for event in self.heard.events))
+
     def marks(self) -> dict[str, str]:
         """Why each parent of the controller waits, by name."""
         return {

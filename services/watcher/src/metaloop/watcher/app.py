@@ -49,7 +49,8 @@ class Watcher:
     """What a watcher does whether it leads or not: it watches, caches, and routes changes into the queue."""
 
     def __init__(self, settings: WatcherSettings, kube: KubeClient, recorder: Recorder, *, worlds: Worlds = WORLDS) -> None:
-        changed = asyncio.Event()  # set by whatever may change what should run; the supervisor waits for it
+        self.changed = changed = asyncio.Event()
+        """Set by whatever may change what should run, or is said of it. The supervisor waits for it."""
         self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, changed=changed)
         self.routing = Routing(shard=settings.share.name, limits=_limits(settings), served=self.served, changed=changed)
         self.events = ControllerEvents(recorder)
@@ -157,6 +158,7 @@ class LeaderTerm:
             controllers=lambda: watcher.controllers if self._leads() else (),
             served=watcher.served,
             events=watcher.events,
+            changed=watcher.changed,
             intervals=ReleaseIntervals(
                 first_seconds=2 * self._settings.controller_status_seconds, lease_seconds=self._settings.ack_wait_seconds
             ),

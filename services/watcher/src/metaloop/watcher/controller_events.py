@@ -1,10 +1,11 @@
-"""Kubernetes Events on controllers: that they start, stop, are paused, or have a problem."""
+"""Kubernetes Events on controllers: that they start, stop, are paused, or have a problem; some on their parents."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.instructions import is_paused
+from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import fields, get_logger
@@ -72,12 +73,21 @@ class ControllerEvents:
         """The controller is gone, and parents still hold its finalizer."""
         self._record(controller, "Warning", "FinalizersLeft", message)
 
+    def finalizer_kept(self, parent: JsonObject, finalizer: str, *, controller: ControllerId, problem: str) -> None:
+        """Recorded on a parent: the finalizer of a controller that is being deleted cannot be removed from it."""
+        message = f"The finalizer {finalizer} cannot be removed, for which the deletion of {controller} waits: {problem}"
+        self._record(parent, "Warning", "FinalizerNotReleased", message)
+
+    def release_failed(self, controller: JsonObject, problem: str) -> None:
+        """The finalizer with which a controller's own deletion waits can be neither added nor removed."""
+        self._record(controller, "Warning", "ReleaseFailed", problem)
+
     def finalizers_released(self, controller: JsonObject, message: str) -> None:
         """The finalizer of a controller that is being deleted was removed from its parents."""
         self._record(controller, "Normal", "FinalizersReleased", message)
 
-    def _record(self, controller: JsonObject, event_type: EventType, reason: str, message: str) -> None:
+    def _record(self, regarding: JsonObject, event_type: EventType, reason: str, message: str) -> None:
         write = log.warning if event_type == "Warning" else log.info
-        write("controller.event", **{fields.CONTROLLER: unstructured.describe(controller), fields.REASON: reason, "message": message})
+        write("controller.event", **{fields.CONTROLLER: unstructured.describe(regarding), fields.REASON: reason, "message": message})
         if self.is_in_term:
-            self._recorder.record(controller, event_type, reason, message)
+            self._recorder.record(regarding, event_type, reason, message)

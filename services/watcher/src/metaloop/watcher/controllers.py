@@ -48,6 +48,8 @@ class InstalledController:
     running: Instance | None = None
     problem: Problem | None = None
     """As it was reported last."""
+    release_problem: str = ""
+    """Why the last step of its release failed (see `release_step.py`); empty if none did."""
 
     @property
     def runs_as_wanted(self) -> bool:

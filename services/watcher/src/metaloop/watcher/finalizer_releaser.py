@@ -1,6 +1,8 @@
 """Removes the finalizer of a deleted controller from its parents before it lets the controller go, if it is asked to.
 
-All state is in the cluster (the annotation, and a finalizer on the controller itself), so the next leader continues.
+All state is in the cluster (the annotation, and a finalizer on the controller itself), so the next leader continues. A
+step that fails is told on the controller, and on each parent that refuses; it is tried again, later and later, and no
+other controller waits for it.
 """
 
 import asyncio
@@ -9,23 +11,35 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from metaloop.common.api.controller import Controller
-from metaloop.common.errors import Conflict, InvalidSpec, MetaloopError
+from metaloop.common.errors import Conflict, InvalidSpec, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject, dumps
-from metaloop.common.kube import finalizers
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
 from metaloop.common.kube.errors import NotFound
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceId, ResourceInfo
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.controller_events import ControllerEvents
 from metaloop.watcher.controllers import InstalledController
-from metaloop.watcher.core.release_step import ReleaseStep, release_step_of, with_release_finalizer, without_release_finalizer
+from metaloop.watcher.core.release_step import (
+    ReleaseStep,
+    finalizers_kept_message,
+    release_step_of,
+    retry_seconds,
+    unknown_parents_message,
+    with_release_finalizer,
+    without_release_finalizer,
+)
+from metaloop.watcher.parents_release import ParentsReleaser
 from metaloop.watcher.served import Served
 
 log = get_logger()
 
-_CONCURRENT_RELEASES: Final = 8
-"""From how many parents of a controller the finalizer is removed at once."""
+_PARENTS_TOLD: Final = 20
+"""On how many of the parents that keep the finalizer an Event is recorded in one try."""
+
+
+class ReleaseFailed(MetaloopError):
+    """A step could not be finished. Its text says what to do, or what went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,25 @@ class ReleaseIntervals:
     lease_seconds: float = 5.0
     """A sync that began before its controller stopped may still add a finalizer to its parent for so long."""
 
+    def before(self, step: ReleaseStep) -> float:
+        """How long a controller must have been at a step before it is carried out."""
+        return {ReleaseStep.ADD_FINALIZER: self.first_seconds, ReleaseStep.RELEASE_PARENTS: self.lease_seconds}.get(step, 0.0)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """How far a controller has come with its step."""
+
+    step: ReleaseStep
+    due: float
+    """When the step may be carried out next."""
+    failures: int = 0
+    """In a row."""
+    released: int = 0
+    """The parents whose finalizer was removed so far."""
+    is_busy: bool = False
+    """Whether the step is being carried out."""
+
 
 InstalledControllers: TypeAlias = Callable[[], Iterable[InstalledController]]
 """The controllers whose steps may be carried out now."""
@@ -46,57 +79,80 @@ InstalledControllers: TypeAlias = Callable[[], Iterable[InstalledController]]
 class FinalizerReleaser:
     """Checks all controllers every second while it runs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it asks, what it writes, and whom it tells
         self,
         kube: KubeClient,
         *,
         controllers: InstalledControllers,
         served: Served,
         events: ControllerEvents,
+        changed: asyncio.Event,
         intervals: ReleaseIntervals,
     ) -> None:
         self._kube = kube
+        self._parents = ParentsReleaser(kube)
         self._controllers = controllers
         self._served = served
         self._events = events
+        self._changed = changed
+        """Set when the problem of a controller's release came, changed or went."""
         self._intervals = intervals
-        self._since: dict[tuple[str, ReleaseStep], float] = {}
-        """Since when each controller, by its UID, has been at its step."""
-        self._busy: set[str] = set()
-        """The UIDs of the controllers whose step is being carried out."""
+        self._progress: dict[str, _Progress] = {}
+        """Of each controller that is at a step, by its UID."""
 
     async def run(self) -> None:
         """Carry out the steps of all controllers until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(self._intervals.check_seconds)
-                for installed in self._due():
-                    self._busy.add(unstructured.uid(installed.raw))
-                    group.create_task(self._carry_out(installed))
+                for installed, progress in self._due():
+                    progress.is_busy = True
+                    group.create_task(self._carry_out(installed, progress))
 
-    def _due(self) -> list[InstalledController]:
+    def _due(self) -> list[tuple[InstalledController, _Progress]]:
         now = asyncio.get_running_loop().time()
         pending = [(each, step) for each in self._controllers() if (step := release_step_of(each.raw)) is not ReleaseStep.NOTHING]
-        self._since = {(uid := unstructured.uid(each.raw), step): self._since.get((uid, step), now) for each, step in pending}
-        waits = {ReleaseStep.ADD_FINALIZER: self._intervals.first_seconds, ReleaseStep.RELEASE_PARENTS: self._intervals.lease_seconds}
-        return [
-            each
-            for each, step in pending
-            if (uid := unstructured.uid(each.raw)) not in self._busy and now >= self._since[uid, step] + waits.get(step, 0.0)
-        ]
+        self._progress = {unstructured.uid(each.raw): self._progress_of(each, step, now) for each, step in pending}
+        progress = [(each, self._progress[unstructured.uid(each.raw)]) for each, _ in pending]
+        return [(each, state) for each, state in progress if not state.is_busy and now >= state.due]
 
-    async def _carry_out(self, installed: InstalledController) -> None:
-        raw, uid = installed.raw, unstructured.uid(installed.raw)
+    def _progress_of(self, installed: InstalledController, step: ReleaseStep, now: float) -> _Progress:
+        known = self._progress.get(unstructured.uid(installed.raw))
+        if known is not None and (known.step is step or known.is_busy):
+            return known
+        return _Progress(step=step, due=now + self._intervals.before(step))
+
+    async def _carry_out(self, installed: InstalledController, progress: _Progress) -> None:
+        problem = ""
         try:
-            await self._step(installed)
+            await self._step(installed, progress)
         except (Conflict, NotFound):
             pass  # it changed: the next check sees how
         except MetaloopError as error:
-            log.warning("release.failed", **{fields.CONTROLLER: unstructured.describe(raw), fields.ERROR: str(error)})
+            problem = str(error)
+        except Exception as error:  # the top of this controller's release: its failure is its own
+            log.exception("release.crashed", **{fields.CONTROLLER: str(installed.id), fields.ERROR: repr(error)})
+            problem = f"unforeseen: {error!r}"
         finally:
-            self._busy.discard(uid)
+            progress.is_busy = False
+        self._note(installed, progress, problem)
 
-    async def _step(self, installed: InstalledController) -> None:
+    def _note(self, installed: InstalledController, progress: _Progress, problem: str) -> None:
+        """Tell how a step ended, and plan the next try."""
+        if installed.release_problem != problem:
+            installed.release_problem = problem
+            self._changed.set()
+        if not problem:
+            progress.failures = 0
+            return
+        progress.failures += 1
+        wait_seconds = retry_seconds(progress.failures)
+        progress.due = asyncio.get_running_loop().time() + wait_seconds
+        if progress.step is not ReleaseStep.RELEASE_PARENTS:
+            self._events.release_failed(installed.raw, problem)
+        log.warning("release.failed", **{fields.CONTROLLER: str(installed.id), fields.ERROR: problem, fields.SECONDS: wait_seconds})
+
+    async def _step(self, installed: InstalledController, progress: _Progress) -> None:
         step = release_step_of(installed.raw)
         match step:
             case ReleaseStep.NOTHING:
@@ -106,43 +162,34 @@ class FinalizerReleaser:
             case ReleaseStep.REMOVE_FINALIZER:
                 await self._set_finalizers(installed, without_release_finalizer(installed.raw))
             case ReleaseStep.RELEASE_PARENTS:
-                await self._release_parents(installed)
+                await self._release_parents(installed, progress)
             case _:
                 assert_never(step)
 
-    async def _release_parents(self, installed: InstalledController) -> None:
+    async def _release_parents(self, installed: InstalledController, progress: _Progress) -> None:
+        """Remove the finalizer from all parents, and then the controller's own. Raises ReleaseFailed."""
         wanted = installed.wanted
         if isinstance(wanted, InvalidSpec):
-            log.warning("release.unreadable", **{fields.CONTROLLER: unstructured.describe(installed.raw), fields.ERROR: str(wanted)})
-            return
-        released = 0
-        while found := sum(
-            [await self._release_objects(self._served.resources[each], wanted.finalizer) for each in self._parents_of(wanted)]
-        ):
-            released += found
-        if released:
+            raise ReleaseFailed(unknown_parents_message(installed.id, wanted))
+        result = await self._parents.release(self._parents_of(wanted), wanted.finalizer)
+        progress.released += result.released
+        for each in result.kept[:_PARENTS_TOLD]:
+            self._events.finalizer_kept(each.parent, wanted.finalizer, controller=installed.id, problem=str(each.error))
+        if result.problem:
+            raise ReleaseFailed(finalizers_kept_message(wanted.finalizer, result.problem))
+        if progress.released:
             # Recorded before the controller goes: if letting it go fails, the next try finds no parents to count.
-            message = f"Took the finalizer {wanted.finalizer} off {released} parents, as its annotation asks"
+            message = f"Took the finalizer {wanted.finalizer} off {progress.released} parents, as its annotation asks"
             self._events.finalizers_released(installed.raw, message)
+            progress.released = 0
         await self._set_finalizers(installed, without_release_finalizer(installed.raw))
 
-    def _parents_of(self, controller: Controller) -> list[ResourceId]:
-        """Its parent resources, as far as they are served: others have no objects."""
-        return [rule.resource for rule in controller.parents if rule.resource in self._served.resources]
-
-    async def _release_objects(self, info: ResourceInfo, finalizer: str) -> int:
-        """How many objects held the finalizer. None is left once this returns 0."""
-        found = await finalizers.holders(self._kube, info, finalizer)
-        limiter = asyncio.Semaphore(_CONCURRENT_RELEASES)
-
-        async def release(obj: JsonObject) -> None:
-            async with limiter:
-                await finalizers.release(self._kube, info, obj, finalizer)
-
-        async with asyncio.TaskGroup() as group:
-            for obj in found:
-                group.create_task(release(obj))
-        return len(found)
+    def _parents_of(self, controller: Controller) -> list[ResourceInfo]:
+        """Its parent resources, as far as they are served: others have no objects. Raises Unavailable."""
+        served = self._served.resources
+        if not served:
+            raise Unavailable("what the API server serves is not known yet")
+        return [served[rule.resource] for rule in controller.parents if rule.resource in served]
 
     async def _set_finalizers(self, installed: InstalledController, wanted: list[str]) -> None:
         raw = installed.raw

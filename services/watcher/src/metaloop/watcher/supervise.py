@@ -82,7 +82,7 @@ class Supervisor:
         former, controller.candidate = controller.candidate, None
         if release_step_of(controller.raw) is ReleaseStep.RELEASE_PARENTS:
             self.controllers.stop(controller)
-            return Problem("Releasing", "Releasing", "It is being deleted: its finalizer is taken off its parents first", is_wanted=True)
+            return _release_state(controller)
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
             return Problem("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
@@ -165,6 +165,13 @@ class Supervisor:
         if watch.resource in self.controllers.resources:
             return self.controllers
         return self.served if watch.resource.id in {CRDS.id, API_SERVICES} else None
+
+
+def _release_state(controller: InstalledController) -> Problem:
+    """What a controller waits for that is being deleted."""
+    if controller.release_problem:
+        return Problem("ReleaseFailed", "ReleaseFailed", controller.release_problem)
+    return Problem("Releasing", "Releasing", "It is being deleted: its finalizer is taken off its parents first", is_wanted=True)
 
 
 def _is_same(one: Instance, other: Instance) -> bool:

@@ -3,8 +3,14 @@
 from enum import Enum
 
 from metaloop.common.api import ON_DELETION_ANNOTATION, RELEASE_FINALIZER, RELEASE_FINALIZERS
+from metaloop.common.errors import InvalidSpec
+from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+
+_FIRST_RETRY_SECONDS = 1.0
+_LONGEST_RETRY_SECONDS = 60.0
+_MOST_DOUBLINGS = 6
 
 
 class ReleaseStep(Enum):
@@ -41,6 +47,25 @@ def with_release_finalizer(raw: JsonObject) -> list[str]:
 def without_release_finalizer(raw: JsonObject) -> list[str]:
     """The finalizers of a controller without ours."""
     return [each for each in unstructured.finalizers(raw) if each != RELEASE_FINALIZER]
+
+
+def retry_seconds(failures: int) -> float:
+    """The wait before a step is tried again after so many failures in a row: 1 s, doubled with each, at most 60 s."""
+    return min(_FIRST_RETRY_SECONDS * 2 ** min(failures - 1, _MOST_DOUBLINGS), _LONGEST_RETRY_SECONDS)
+
+
+def unknown_parents_message(controller: ControllerId, problem: InvalidSpec) -> str:
+    """The message about a controller whose deletion waits, and whose spec does not say what its parents are."""
+    return (
+        f"It is being deleted, and its finalizer stays on its parents because its spec is invalid: {problem}. "
+        f"Repair the spec, and the deletion goes on. Or remove {RELEASE_FINALIZER} from its metadata.finalizers; "
+        f"then `metaloop release-finalizers {controller}` takes its finalizer off its parents"
+    )
+
+
+def finalizers_kept_message(finalizer: str, problem: str) -> str:
+    """The message about a controller whose deletion waits, because its finalizer cannot be removed from all parents."""
+    return f"It is being deleted, and the finalizer {finalizer} cannot be removed from all its parents: {problem}. It is tried again"
 
 
 def finalizers_left_message(finalizer: str, holders: list[str], *, kind: str, name: str) -> str:
