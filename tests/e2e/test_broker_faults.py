@@ -4,15 +4,17 @@ as it is back.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
+import yaml
 
-from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.stack import Service
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
@@ -26,6 +28,7 @@ _PARTITION_SECONDS = 15.0
 _BACK_SECONDS = 2.0
 """How soon after its return the first parent is served again."""
 _SETTLED_SECONDS = 15.0
+_BASE = Path(__file__).parents[2] / "deploy/kustomize/base"
 _MORE_BYTES = 30 * 1024 * 1024
 """How much a watcher may grow while it can't hand out anything."""
 
@@ -93,14 +96,14 @@ async def test_partition_loses_nothing_costs_no_memory_and_is_over_at_once(broke
             rounds += 1
             await broken.parents.change(f"round {rounds}")
             await asyncio.sleep(1)
-        await eventually(lambda: _is_alive(watcher.url, expected=False), within_seconds=5)
+        await eventually(lambda: _is_ready(watcher.url, expected=False), within_seconds=5)
         assert watcher.rss_bytes() < before + _MORE_BYTES
     finally:
         broken.proxy.heal()
 
     await eventually(lambda: broken.parents.any_shows(f"round {rounds}"), within_seconds=_BACK_SECONDS)
     await eventually(lambda: broken.parents.all_show(f"round {rounds}"), within_seconds=_SETTLED_SECONDS)
-    await eventually(lambda: _is_alive(watcher.url, expected=True), within_seconds=5)
+    await eventually(lambda: _is_ready(watcher.url, expected=True), within_seconds=5)
 
 
 @pytest.mark.parametrize("delay_seconds", [0.2])
@@ -114,7 +117,54 @@ async def test_a_slow_broker_makes_all_slower_and_nothing_wrong(broken: Broken, 
         broken.proxy.delay_seconds = 0.0
 
 
-async def _is_alive(url: str, *, expected: bool) -> None:
-    async with httpx.AsyncClient() as client:
-        answer = await client.get(f"{url}/healthz", timeout=5)
-    expect(answer.is_success is expected, f"/healthz answers {answer.status_code}: {answer.text}")
+@pytest.mark.timeout(180)
+async def test_services_outlive_an_outage_that_is_longer_than_their_liveness_threshold(broken: Broken) -> None:
+    """A kubelet that restarted them would have the whole cluster listed again; CrashLoopBackOff would add minutes."""
+    services = broken.lab.stack.services
+    dependent = [each for each in services if each.name != "hookgateway"]
+    pids = [each.pid for each in services]
+    broken.proxy.partition()
+    try:
+        await eventually(lambda: _all_ready(dependent, expected=False), within_seconds=10)
+        await steadily(lambda: _all_alive(services), for_seconds=_liveness_threshold_seconds())
+        await _all_ready(dependent, expected=False)
+    finally:
+        broken.proxy.heal()
+
+    await eventually(lambda: _all_ready(services, expected=True), within_seconds=10)
+    assert [each.pid for each in services] == pids
+
+
+def _liveness_threshold_seconds() -> float:
+    """After how long a kubelet restarts the most impatient of our services, with a try to spare."""
+    thresholds = [
+        (probe["failureThreshold"] + 1) * probe["periodSeconds"]
+        for name in ("watcher", "reconciler", "hookgateway")
+        for manifest in yaml.safe_load_all((_BASE / f"{name}.yaml").read_text())
+        if manifest["kind"] == "Deployment"
+        for probe in [manifest["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]]
+    ]
+    assert len(thresholds) == 3
+    return max(thresholds)
+
+
+async def _all_alive(services: Sequence[Service]) -> None:
+    for service in services:
+        answer = await _get(f"{service.url}/healthz")
+        if not answer.is_success:
+            pytest.fail(f"{service.name}: /healthz answers {answer.status_code}: {answer.text}")
+
+
+async def _all_ready(services: Sequence[Service], *, expected: bool) -> None:
+    for service in services:
+        await _is_ready(service.url, expected=expected)
+
+
+async def _is_ready(url: str, *, expected: bool) -> None:
+    answer = await _get(f"{url}/readyz")
+    expect(answer.is_success is expected, f"/readyz answers {answer.status_code}: {answer.text}")
+
+
+async def _get(url: str) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return await client.get(url, timeout=5)

@@ -26,14 +26,14 @@ async def answer(probes: Probes, path: str) -> httpx.Response:
 
 
 async def test_service_without_checks_is_healthy():
-    response = await answer(Probes(), "/healthz")
+    response = await answer(Probes(alive={}), "/healthz")
 
     assert response.status_code == 200
     assert response.json() == {"checks": [], "failing": {}}
 
 
 async def test_failing_check_is_named_with_its_reason():
-    probes = Probes()
+    probes = Probes(alive={})
     probes.ready("cluster", fine)
     probes.ready("bus", away)
     probes.ready("gateway", unreachable)
@@ -48,34 +48,39 @@ async def test_failing_check_is_named_with_its_reason():
 
 
 async def test_service_that_is_not_ready_is_still_alive():
-    probes = Probes()
+    probes = Probes(alive={"loop": fine})
     probes.ready("bus", away)
-    probes.alive("loop", fine)
 
     assert (await answer(probes, "/healthz")).status_code == 200
 
 
 async def test_check_replaces_another_of_the_same_name():
-    probes = Probes()
-    probes.alive("bus", away)
-    probes.alive("bus", fine)
+    probes = Probes(alive={})
+    probes.ready("bus", away)
+    probes.ready("bus", fine)
 
-    assert (await answer(probes, "/healthz")).status_code == 200
+    assert (await answer(probes, "/readyz")).status_code == 200
+
+
+async def test_service_with_a_failing_check_of_its_own_is_not_alive():
+    response = await answer(Probes(alive={"loop": away}), "/healthz")
+
+    assert response.status_code == 503
+    assert response.json()["failing"] == {"loop": "the bus is away"}
 
 
 async def test_unexpected_exception_of_a_check_is_not_reported_as_unhealthy():
     async def faulty() -> None:
         raise KeyError("x")
 
-    probes = Probes()
-    probes.alive("faulty", faulty)
+    probes = Probes(alive={"faulty": faulty})
 
     with pytest.raises(KeyError):
         await answer(probes, "/healthz")
 
 
 async def test_metrics_are_in_prometheus_text_format():
-    response = await answer(Probes(), "/metrics")
+    response = await answer(Probes(alive={}), "/metrics")
 
     assert response.headers["content-type"].startswith("text/plain")
     assert "process_resident_memory_bytes" in response.text

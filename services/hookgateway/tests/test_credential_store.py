@@ -224,3 +224,27 @@ async def test_object_that_no_call_needs_any_more_is_not_watched():
         cluster.put(AUTH, token=b"new")
         await gateway.call(with_token(hook.url()))
         assert hook.requests[-1].headers["authorization"] == "Bearer new"
+
+
+class CrashingOnce(FakeCluster):
+    """A cluster whose first answer about the Secret makes the gateway crash."""
+
+    has_crashed = False
+
+    async def watch(self, ref: ObjectRef) -> AsyncGenerator[ObjectData, None]:
+        if not self.has_crashed:
+            self.has_crashed = True
+            raise ExceptionGroup("unforeseen", [RuntimeError("x")])
+        async for data in super().watch(ref):
+            yield data
+
+
+async def test_object_that_crashes_its_watch_harms_no_other_and_is_read_again():
+    cluster = CrashingOnce()
+    cluster.put(AUTH, token=b"abc")
+    async with serving(answers(200)) as hook, running_gateway(cluster) as gateway:
+        first = await gateway.call(with_token(hook.url()))
+        await gateway.call_until(accepted, with_token(hook.url()))
+
+    assert isinstance(first, Rejected)
+    assert "an unforeseen error" in first.message

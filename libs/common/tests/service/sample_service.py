@@ -21,11 +21,32 @@ async def fail_when_told() -> None:
     raise RuntimeError("told to fail")
 
 
+async def return_when_told() -> None:
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def be_cancelled_when_told() -> None:
+    """A stray cancellation: nobody ends the service."""
+    await asyncio.to_thread(sys.stdin.readline)
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
 async def endless() -> None:
     try:
         await asyncio.Event().wait()
     finally:
         say("cancelled")
+
+
+async def end_slowly() -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        say("cancelled")
+        await asyncio.to_thread(sys.stdin.readline)
 
 
 async def stuck() -> None:
@@ -52,6 +73,13 @@ async def build(service: Service, behaviour: str) -> AsyncIterator[None]:
     match behaviour:
         case "fails":
             service.run("failing", fail_when_told)
+        case "fails-and-ends-slowly":
+            service.run("failing", fail_when_told)
+            service.run("slow", end_slowly)
+        case "returns":
+            service.run("returning", return_when_told)
+        case "is-cancelled":
+            service.run("cancelled", be_cancelled_when_told)
         case "drains":
             service.on_drain("work", partial(finish, service, asyncio.Event()))
         case "gets-stuck":

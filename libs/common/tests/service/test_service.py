@@ -83,7 +83,7 @@ def test_service_serves_its_own_routes_beside_the_probes(start: Start):
     process.until_ready()
 
     assert process.get("/own").json() == "own"
-    assert process.get("/healthz").json() == {"checks": [], "failing": {}}
+    assert process.get("/healthz").json() == {"checks": ["tasks"], "failing": {}}
     assert "python_info" in process.get("/metrics").text
 
 
@@ -123,6 +123,31 @@ def test_failing_task_ends_it_with_failure_and_is_named(start: Start):
     assert (status, out.split()) == (1, ["cancelled"])
     assert '"task":"failing"' in err
     assert '{"error":"RuntimeError: told to fail","event":"service.failed"' in err
+
+
+@pytest.mark.parametrize(("behaviour", "task"), [("returns", "returning"), ("is-cancelled", "cancelled")])
+def test_task_that_ends_unasked_ends_it_with_failure(start: Start, behaviour: str, task: str):
+    process = start(behaviour)
+    process.until_ready()
+
+    process.tell()
+    status, out, err = process.end()
+
+    assert (status, out.split()) == (1, ["cancelled"])
+    assert f"the task {task} ended although the service goes on" in err
+
+
+def test_service_with_a_failed_task_is_not_ready_while_it_ends(start: Start):
+    process = start("fails-and-ends-slowly")
+    process.until_ready()
+
+    process.tell()
+    assert {process.line(), process.line()} == {"cancelled"}
+
+    assert process.get("/readyz").json()["failing"] == {"service": "ending: the task failing failed"}
+    assert process.get("/healthz").json()["failing"] == {"tasks": "the task failing failed"}
+    process.tell()
+    assert process.end()[0] == 1
 
 
 def test_failing_build_ends_it_with_failure_and_one_plain_line(start: Start):

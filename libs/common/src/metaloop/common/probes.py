@@ -1,4 +1,9 @@
-"""Liveness and readiness probes: named checks that run at each request, and the endpoints that report them."""
+"""Liveness and readiness probes: named checks that run at each request, and the endpoints that report them.
+
+Liveness is about this process alone: its event loop answers, and its tasks run. Whatever it depends on is a matter of
+readiness. To restart all watchers because NATS is away would not bring NATS back; it would have them all list the
+whole cluster again.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,15 +28,11 @@ class CheckFailed(MetaloopError):
 
 
 class Probes:
-    """The checks of one service, by name."""
+    """The checks of one service, by name. Liveness has those of the service alone; its parts add to readiness."""
 
-    def __init__(self) -> None:
-        self._alive: dict[str, Check] = {}
+    def __init__(self, *, alive: Mapping[str, Check]) -> None:
+        self._alive = alive
         self._ready: dict[str, Check] = {}
-
-    def alive(self, name: str, check: Check) -> None:
-        """Add a check to `/healthz`: the service is alive only while it succeeds."""
-        self._alive[name] = check
 
     def ready(self, name: str, check: Check) -> None:
         """Add a check to `/readyz`: the service is ready only while it succeeds."""

@@ -5,9 +5,9 @@
     draining    After SIGTERM or SIGINT: `/readyz` fails, the drains finish what was begun, then the tasks end.
     stopped     What `build` opened is closed; exit status 0.
 
-A task that fails ends the service with status 1. The supervisor (Kubernetes, for example) starts a new process, which
-begins from a known state. The process ends 8 seconds after the signal at the latest, even when its event loop is stuck.
-A second signal ends it at once.
+A task that fails, or ends although nobody asked it to, ends the service with status 1, and `/readyz` fails until then.
+The supervisor (Kubernetes, for example) starts a new process, which begins from a known state. The process ends 8
+seconds after the signal at the latest, even when its event loop is stuck. A second signal ends it at once.
 """
 
 import asyncio
@@ -41,6 +41,10 @@ every second request, takes 15 % of the hook gateway's time, and finds almost no
 log = get_logger()
 
 
+class TaskEnded(MetaloopError):
+    """A task of a service returned, or was cancelled, although the service goes on."""
+
+
 class Service:
     """The life of one service, and what `build` registers on it."""
 
@@ -48,10 +52,14 @@ class Service:
         self.name = name
         self.app = new_app(f"metaloop {name}")
         """The HTTP application. It serves the probes; `build` may add routes."""
-        self.probes = Probes()
+        self.probes = Probes(alive={"tasks": self._check_tasks})
         self.stopping = asyncio.Event()
         """Set by the first signal: start no new work."""
         self._started = False
+        self._is_over = False
+        """Whether the tasks are cancelled on purpose from now on."""
+        self._failed = ""
+        """The task that failed first, and with which the service ends."""
         self._mains: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {}
         self._drains: dict[str, Callable[[], Awaitable[object]]] = {}
         self.probes.ready("service", self._check_serving)
@@ -60,7 +68,7 @@ class Service:
     def run(self, name: str, main: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Run `main` as a task once `build` has finished.
 
-        The service ends when it fails; it is cancelled after the drains.
+        The service ends when it fails, or returns before the drains; it is cancelled after them.
         """
         self._mains[name] = main
 
@@ -76,11 +84,14 @@ class Service:
         tasks: list[asyncio.Task[object]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(main(), name=name) for name, main in self._mains.items()]
+                tasks = [group.create_task(self._lasting(name, main), name=name) for name, main in self._mains.items()]
                 self._started = True
                 log.info("service.started")
-                await self.stopping.wait()
-                await self._drain()
+                try:
+                    await self.stopping.wait()
+                    await self._drain()
+                finally:
+                    self._is_over = True
                 for task in tasks:
                     task.cancel()
         finally:
@@ -93,9 +104,36 @@ class Service:
         """Whether `build` has finished."""
         return self._started
 
+    async def _lasting(self, name: str, main: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run `main` until the service ends. Raises what it raises, and TaskEnded where it ends before."""
+        try:
+            await main()
+        except asyncio.CancelledError:
+            # Whoever ends the service says so first. Any other cancellation is a mistake that nobody would notice.
+            if self._ends:
+                raise
+        except BaseException:
+            self._failed = self._failed or name
+            raise
+        if not self._ends:
+            self._failed = name
+            raise TaskEnded(f"the task {name} ended although the service goes on")
+
+    @property
+    def _ends(self) -> bool:
+        return self.stopping.is_set() or self._is_over or bool(self._failed)
+
+    async def _check_tasks(self) -> None:
+        if self._failed:
+            raise CheckFailed(f"the task {self._failed} failed")
+
     async def _check_serving(self) -> None:
+        if self._failed:
+            raise CheckFailed(f"ending: the task {self._failed} failed")
         if self.stopping.is_set():
             raise CheckFailed("draining")
+        if self._is_over:
+            raise CheckFailed("ending")
         if not self._started:
             raise CheckFailed("starting")
 

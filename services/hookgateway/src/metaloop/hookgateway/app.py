@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final
 
+from metaloop.common.crashes import restarting
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import InvalidKubeconfig
 from metaloop.common.machine import monotonic
@@ -52,7 +53,8 @@ async def assembled(service: Service, settings: Settings, objects: ObjectWatcher
         calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
         calls.mount(service.app)
         service.run("credentials", credentials.run)
-        service.run("cleanup", partial(clean_up_forever, gateway, idle_seconds=settings.idle_endpoint_seconds))
+        clean_up = partial(clean_up_forever, gateway, idle_seconds=settings.idle_endpoint_seconds)
+        service.run("cleanup", partial(restarting, "cleanup", clean_up))
         service.on_drain("calls", calls.finished)
         yield
 

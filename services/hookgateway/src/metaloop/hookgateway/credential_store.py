@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import MetaloopError
 from metaloop.common.kube.errors import Forbidden
 from metaloop.common.machine import monotonic
@@ -87,7 +88,7 @@ class CredentialStore:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 watched = await self._new.get()
-                watched.watch_task = tasks.create_task(self._keep_current(watched))
+                watched.watch_task = tasks.create_task(self._keep_current(watched), name=f"credential {watched.ref}")
 
     async def credentials_of(self, endpoint: Endpoint) -> Credentials:
         """The endpoint's credentials as of now.
@@ -125,17 +126,23 @@ class CredentialStore:
     async def _keep_current(self, watched: WatchedObject) -> None:
         """Keep an object's data equal to the cluster's, until cancelled."""
         while True:
-            try:
-                await self._follow(watched)
-            except MetaloopError as problem:
-                watched.failed(_explained(problem))
-                log.warning("credentials.unreadable", **{fields.NAME: str(watched.ref), fields.ERROR: watched.problem})
+            problem = "an unforeseen error, which the gateway's log shows"
+            with crash_logged("credentials.crashed", name=str(watched.ref)):
+                problem = await self._follow(watched)
+            if problem:
+                watched.failed(problem)
             await asyncio.sleep(RETRY_SECONDS[min(watched.failures, len(RETRY_SECONDS) - 1)])
 
-    async def _follow(self, watched: WatchedObject) -> None:
-        async with aclosing(self._objects.watch(watched.ref)) as states:
-            async for data in states:
-                watched.update(data)
+    async def _follow(self, watched: WatchedObject) -> str:
+        """Take what the object holds until its watch ends. Returns why, if it failed."""
+        try:
+            async with aclosing(self._objects.watch(watched.ref)) as states:
+                async for data in states:
+                    watched.update(data)
+        except MetaloopError as problem:
+            log.warning("credentials.unreadable", **{fields.NAME: str(watched.ref), fields.ERROR: _explained(problem)})
+            return _explained(problem)
+        return ""
 
 
 def _build(endpoint: Endpoint, watched: list[WatchedObject]) -> BuiltCredentials:

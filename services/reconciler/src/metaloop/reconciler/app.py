@@ -5,12 +5,14 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 
 from metaloop.common.api.kinds import KINDS, Kinds
 from metaloop.common.bus.links import WorkerLink
 from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.worker import NatsWorkerLink
+from metaloop.common.crashes import restarting
 from metaloop.common.http.peer import Asked, Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.cluster_uid import cluster_uid
@@ -70,7 +72,7 @@ async def assembled(
         hooks = HookCaller(peers.gateway, token=settings.gateway_token)
         server_side = ServerSideWriter(recorder=recorder, field_manager=settings.field_manager)
         schemas = Schemas(kube)
-        service.run("schemas", schemas.run)
+        service.run("schemas", partial(restarting, "schemas", schemas.run))
         dependencies = Dependencies(
             api=kube,
             children=ChildrenWriter(width=settings.child_writes, server_side=server_side, on_drift=schemas.recheck),
@@ -140,7 +142,6 @@ def _register(service: Service, worker: Worker, *, link: WorkerLink, kube: KubeC
 
     service.run("worker", work)
     service.on_drain("jobs", finish_jobs)
-    service.probes.alive("nats", link.check)
     service.probes.ready("nats", link.check)
     service.probes.ready("job stream", link.check_stream)
     service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))

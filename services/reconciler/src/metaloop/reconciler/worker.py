@@ -17,6 +17,7 @@ from typing import TypeAlias, assert_never
 
 from metaloop.common.bus.links import Delivery, WorkerLink
 from metaloop.common.bus.messages import ClaimRequest
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
 from metaloop.common.job import Job
@@ -107,7 +108,12 @@ class Worker:
         elif delivery.job.key in self._in_flight:
             await delivery.give_back(after_seconds=_TWICE_HELD_SECONDS)
         else:
-            self._tasks.create_task(self._work(self._in_flight.add(delivery)))
+            self._tasks.create_task(self._contained(self._in_flight.add(delivery)))
+
+    async def _contained(self, in_flight: InFlightJob) -> None:
+        """One job. If it crashes, NATS delivers it again, as if its worker had died; other jobs go on."""
+        with crash_logged("worker.job_crashed", key=str(in_flight.delivery.job.key)):
+            await self._work(in_flight)
 
     async def _work(self, in_flight: InFlightJob) -> None:
         """One job from its claim to its end."""

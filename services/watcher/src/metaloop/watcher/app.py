@@ -11,6 +11,7 @@ from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.watcher import NatsWatcherLink
+from metaloop.common.crashes import restarting
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
 from metaloop.common.kube.client import KubeClient
@@ -138,9 +139,9 @@ class LeaderTerm:
                 self._is_open = True
                 tasks.create_task(self._exclusivity.run(), name="exclusivity")
                 tasks.create_task(dispatcher.run(), name="dispatch")
-                tasks.create_task(self._handover.run(leads=self._leads), name="handover")
-                tasks.create_task(health.run(), name="health")
-                tasks.create_task(self._releaser().run(), name="release")
+                tasks.create_task(restarting("handover", partial(self._handover.run, leads=self._leads)), name="handover")
+                tasks.create_task(restarting("health", health.run), name="health")
+                tasks.create_task(restarting("release", self._releaser().run), name="release")
         finally:
             self._is_open = False
             watcher.controllers.end_term()
@@ -172,7 +173,7 @@ class LeaderTerm:
 @asynccontextmanager
 async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds = WORLDS) -> AsyncIterator[None]:
     """The watcher, part of the service for as long as the block lasts. It serves the kinds of `worlds`."""
-    service.probes.alive("nats", _check_connected)  # until the first connection is made, which may take any time
+    service.probes.ready("nats", _check_connected)  # until the first connection is made, which may take any time
     spare_the_cache()
     service.run("memory", collect_now_and_then)
     async with (
@@ -197,13 +198,9 @@ async def assembled(
         watcher = Watcher(settings, kube, LeaderRecorder(events, leads=leadership.leads), worlds=worlds)
         term = LeaderTerm(watcher, kube, link, settings=settings, leads=leadership.leads, identity=identity)
 
-        async def check_cluster() -> None:
-            await kube.request("GET", "/version")
-
-        service.probes.alive("nats", link.check)
-        service.probes.alive("kubernetes", check_cluster)
         service.probes.ready("nats", link.check)
         service.probes.ready("job stream", link.check_stream)
+        service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
         service.run("stall detector", watcher.stalls.run)

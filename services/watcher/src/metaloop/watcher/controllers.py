@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.instructions import instructions, is_paused
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject, JsonValue, dumps
@@ -173,10 +174,12 @@ class InstalledControllers:
             self._router.start(known.running, reason="controller was told something else")
 
     def _parsed(self, resource: ResourceInfo, raw: JsonObject) -> Controller | InvalidSpec:
-        try:
-            return self._worlds[resource.kind].kind.parse(raw)
-        except InvalidSpec as problem:
-            return problem
+        with crash_logged("controller.crashed", name=unstructured.describe(raw)):
+            try:
+                return self._worlds[resource.kind].kind.parse(raw)
+            except InvalidSpec as problem:
+                return problem
+        return InvalidSpec("spec", "cannot be read, by an unforeseen error, which the watcher's log shows")
 
     def _report_finalizers_left(self, controller: InstalledController) -> None:
         """Record which parents of a deleted controller still hold its finalizer, and how to remove it."""

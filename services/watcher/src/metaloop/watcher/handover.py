@@ -13,6 +13,7 @@ Until then the controller is known, watched and marked as always. Only its keys 
 import asyncio
 
 from metaloop.common.bus.links import Leads, WatcherLink
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import ControllerId
 from metaloop.common.telemetry import fields, get_logger
@@ -24,6 +25,7 @@ log = get_logger()
 
 _ASK_AGAIN_SECONDS = 0.1
 _LOOK_AGAIN_SECONDS = 0.05
+_AFTER_CRASH_SECONDS = 1.0
 
 
 class OwnershipHandover:
@@ -47,19 +49,25 @@ class OwnershipHandover:
                 self._ownership.changed.clear()
                 for controller in self._ownership.running - self._tended:
                     self._tended.add(controller)
-                    tasks.create_task(self._tend(controller, leads), name=f"handover of {controller}")
+                    tasks.create_task(self._tend(controller, leads), name=f"ownership of {controller}")
                 await self._ownership.changed.wait()
 
     async def _tend(self, controller: ControllerId, leads: Leads) -> None:
         try:
-            if await self._is_free(controller):
-                async with self._link.owning(controller, leads=leads):
-                    self._ownership.own(controller)
-                    await self._until_over(controller)
+            with crash_logged("handover.crashed", controller=str(controller)):
+                await self._own(controller, leads)
+                return
+            await asyncio.sleep(_AFTER_CRASH_SECONDS)
         finally:
             self._ownership.give_up(controller)
             self._tended.discard(controller)
             self._ownership.changed.set()
+
+    async def _own(self, controller: ControllerId, leads: Leads) -> None:
+        if await self._is_free(controller):
+            async with self._link.owning(controller, leads=leads):
+                self._ownership.own(controller)
+                await self._until_over(controller)
 
     async def _is_free(self, controller: ControllerId) -> bool:
         """Whether the controller still runs here, once no other watcher serves it."""

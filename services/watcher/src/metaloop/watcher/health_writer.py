@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
@@ -89,7 +90,8 @@ class HealthWriter:
                 uid = unstructured.uid(health.raw)
                 current[uid] = written = self._written_of(uid, unstructured.generation(health.raw))
                 if self._is_due(written, health.summary) and self._leads():
-                    await self._write(written, health)
+                    with crash_logged("health.crashed", name=unstructured.describe(health.raw)):
+                        await self._write(written, health)
             self._written = current
 
     def _written_of(self, uid: str, generation: int) -> _Written:

@@ -6,9 +6,10 @@ difference. So events may arrive in any order.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from metaloop.common.crashes import crash_logged, restarting
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.watcher.controllers import InstalledController, InstalledControllers
@@ -44,7 +45,7 @@ class Supervisor:
         """Supervise until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._adjust_watches(group)
-            group.create_task(self.served.run(), name="discovery")
+            group.create_task(restarting("discovery", self.served.run), name="discovery")
             while True:
                 await self.changed.wait()
                 self.changed.clear()
@@ -69,10 +70,10 @@ class Supervisor:
             self.watches.wake()
         if not self.served.resources:
             return
-        found = {each.id: self._find_candidate(each) for each in self.controllers}
+        found = {each.id: _contained(each, self._find_candidate) for each in self.controllers}
         self._adjust_watches(group)
         for each in self.controllers:
-            problem = self._start_if_synced(each) or found[each.id] or self._watch_problem(each)
+            problem = _contained(each, self._start_if_synced, on_crash=self.controllers.stop) or found[each.id] or self._watch_problem(each)
             self.controllers.set_problem(each, problem or self._related_problem(each.id))
         self.routing.router.mark_answerable()
         self._has_settled = all(self.routing.caches.is_synced(watch.id) for watch in self._own_watches)
@@ -165,6 +166,20 @@ class Supervisor:
         if watch.resource in self.controllers.resources:
             return self.controllers
         return self.served if watch.resource.id in {CRDS.id, API_SERVICES} else None
+
+
+def _contained(
+    controller: InstalledController,
+    step: Callable[[InstalledController], Problem | None],
+    *,
+    on_crash: Callable[[InstalledController], None] | None = None,
+) -> Problem | None:
+    """What `step` finds. A crash is the controller's problem: all others are served."""
+    with crash_logged("controller.crashed", controller=str(controller.id)):
+        return step(controller)
+    if on_crash is not None:
+        on_crash(controller)
+    return Problem("CreateError", "Crashed", "Cannot create new controller: an unforeseen error, which the watcher's log shows")
 
 
 def _release_state(controller: InstalledController) -> Problem:

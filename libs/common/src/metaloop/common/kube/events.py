@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from metaloop.common.crashes import crash_logged, restarting
 from metaloop.common.errors import MetaloopError, Transient
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
@@ -56,7 +57,7 @@ class EventRecorder:
         """A recorder that writes while the block runs. At the end it gets one second for the Events that still wait."""
         recorder = EventRecorder(kube, component)
         async with asyncio.TaskGroup() as group:
-            writing = group.create_task(recorder._write_all())
+            writing = group.create_task(restarting("events", recorder._write_all), name="events")
             try:
                 yield recorder
                 with suppress(TimeoutError):
@@ -86,13 +87,18 @@ class EventRecorder:
         while True:
             write = await self._queue.get()
             try:
-                await self._write(write)
-                _events_total.labels("written").inc()
-            except MetaloopError as problem:
-                _events_total.labels("failed").inc()
-                log.warning("event.failed", **{fields.REASON: write.occurrence.reason, fields.ERROR: str(problem)})
+                with crash_logged("event.crashed", reason=write.occurrence.reason):
+                    await self._write_or_drop(write)
             finally:
                 self._queue.task_done()
+
+    async def _write_or_drop(self, write: _Write) -> None:
+        try:
+            await self._write(write)
+            _events_total.labels("written").inc()
+        except MetaloopError as problem:
+            _events_total.labels("failed").inc()
+            log.warning("event.failed", **{fields.REASON: write.occurrence.reason, fields.ERROR: str(problem)})
 
     async def _write(self, write: _Write) -> None:
         for wait_seconds in _RETRY_AFTER_SECONDS:

@@ -16,6 +16,8 @@ registry = REGISTRY
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Buckets from a request on loopback to the longest timeout."""
+_observed: dict[str, Gauge] = {}
+"""A process may build its service more than once: in tests."""
 
 
 def counter(name: str, documentation: str, labels: Sequence[str] = ()) -> Counter:
@@ -29,8 +31,11 @@ def gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
 
 
 def observed(name: str, documentation: str, read: Callable[[], float]) -> None:
-    """Register a gauge whose value `read` returns when Prometheus scrapes it."""
-    Gauge(name, documentation, registry=registry).set_function(read)
+    """A gauge whose value `read` returns when Prometheus scrapes it, from now on instead of any former `read`."""
+    found = _observed.get(name)
+    if found is None:
+        found = _observed[name] = Gauge(name, documentation, registry=registry)
+    found.set_function(read)
 
 
 def histogram(name: str, documentation: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS) -> Histogram:

@@ -227,7 +227,7 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
     try:
         await connection.start()
         async with asyncio.TaskGroup() as tasks:
-            watch = tasks.create_task(connection.watch_over(), name="watch over the connection")
+            watch = tasks.create_task(connection.watch_over(), name="echo")
             try:
                 yield connection
             finally:

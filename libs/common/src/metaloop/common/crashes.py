@@ -1,0 +1,36 @@
+"""Keeps an unforeseen exception to the object or the task that caused it, like client-go's `HandleCrash`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Never
+
+from metaloop.common.telemetry import fields, get_logger
+
+log = get_logger()
+
+_RESTART_SECONDS = 1.0
+
+
+@contextmanager
+def crash_logged(event: str, **keys: object) -> Iterator[None]:
+    """Log what the block raises, with its traceback, as `event` with these keys. The caller goes on after the block.
+
+    For tasks that serve many objects: what one of them causes must not end the service of all others, again after each
+    restart. Also an exception group is logged. Cancellation passes.
+    """
+    try:
+        yield
+    except Exception as error:  # whoever opens the block serves other objects, too
+        log.exception(event, **{**keys, fields.ERROR: repr(error)})
+
+
+async def restarting(name: str, main: Callable[[], Awaitable[object]]) -> Never:
+    """Run `main` until cancelled: a second after it crashed or returned, once more.
+
+    For tasks that keep nothing that a crash could leave in doubt. Any other task ends the process with its crash.
+    """
+    while True:
+        with crash_logged("task.crashed", **{fields.TASK: name}):
+            await main()
+        await asyncio.sleep(_RESTART_SECONDS)
