@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+import uvloop
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
@@ -31,6 +34,8 @@ class Told:
         self.words: list[str] = []
         self.status = WatchStatus(heard_at=asyncio.get_running_loop().time())
         self.problems: list[str] = []
+        self.stalls: dict[str, float] = {}
+        """For how many seconds the process does nothing else when it is told of an object of this name."""
         self._news = asyncio.Event()
 
     def begin_list(self) -> None:
@@ -39,6 +44,7 @@ class Told:
     def put(self, obj: JsonObject) -> None:
         if "broken" in obj:
             raise MalformedObject("it is broken")
+        time.sleep(self.stalls.pop(unstructured.name(obj), 0.0))
         self._tell(f"put {unstructured.name(obj)} {unstructured.resource_version(obj)}")
 
     def remove(self, obj: JsonObject) -> None:
@@ -225,6 +231,44 @@ async def test_a_silent_stream_is_dropped_and_resumed(tmp_path: Path):
         await told.until("put a 6")
 
     assert asked[:2] == ["list", "5"]
+
+
+async def test_a_quiet_kind_is_neither_a_problem_nor_behind(tmp_path: Path):
+    """API servers send no bookmarks of a kind that has not changed since they started."""
+    async with reflecting(tmp_path, sends(*LISTED, then_waits=True), SILENT, inactivity_seconds=0.2) as (told, asked):
+        with capture_logs() as lines:
+            await eventually(lambda: len(asked) >= 4)
+
+        assert [line["event"] for line in lines if line["log_level"] != "debug"] == []
+        assert "".join(told.problems) == ""
+        assert not told.status.catch_up.is_behind(asyncio.get_running_loop().time())
+
+
+async def test_a_server_that_accepts_no_watch_any_more_is_a_problem_and_behind(tmp_path: Path):
+    async def hangs(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with reflecting(tmp_path, sends(*LISTED), hangs, inactivity_seconds=0.4) as (told, _):
+        await eventually(lambda: "no answer within 0.4 s" in told.status.problem)
+
+        assert told.status.catch_up.is_behind(asyncio.get_running_loop().time())
+
+
+def test_stall_of_the_process_in_a_burst_is_no_silence_and_ends_no_watch(tmp_path: Path):
+    """The server spoke all the time: it was us who did not listen. In the services' event loop timers come first."""
+    burst = b"".join(event("ADDED", f"e{index}", 10 + index) for index in range(300))
+
+    async def stall() -> None:
+        async with reflecting(tmp_path, sends(*LISTED, burst, then_waits=True), inactivity_seconds=0.3) as (told, asked):
+            # Just before other tasks get their turn, counted from the first event and from the first of the burst.
+            told.stalls = {"e10": 0.4, "e60": 0.4, "e63": 0.4, "e127": 0.4}
+
+            await told.until("put e299 309")
+
+            assert asked == ["list"]
+
+    uvloop.run(stall())
 
 
 async def test_a_connection_cut_in_the_middle_of_a_line_loses_nothing(tmp_path: Path):

@@ -11,12 +11,14 @@ import pytest
 
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.kube.client import KubeClient
+from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.controlplane import ControlPlane
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.watcher.core.cache import ResourceCache
+from metaloop.watcher.core.catch_up import LONGEST_FREEZE_SECONDS
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.watch import Scope, Watch
 from metaloop.watcher.reflector import WatchSettings
@@ -27,6 +29,7 @@ from .routing_in_hand import RoutingInHand
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 WATCH = Watch(CONFIG_MAPS)
+API_SERVICES = ResourceInfo(api_version="apiregistration.k8s.io/v1", resource="apiservices", kind="APIService", namespaced=False)
 PUT_BY_THE_CLUSTER = "kube-root-ca.crt"
 """Each namespace gets one, as soon as the cluster gets to it."""
 
@@ -174,6 +177,17 @@ async def test_a_frozen_connection_is_given_up_and_made_anew(kube: KubeClient, p
         await watched.until({"a": "1"})
 
 
+async def test_a_kind_that_nobody_changes_is_never_behind_and_no_problem(kube: KubeClient, proxy: ApiProxy, namespace: str):
+    """Its watch says nothing at all, and is opened again and again."""
+    async with watching(kube, proxy, namespace, watch=Watch(API_SERVICES), inactivity_seconds=0.3) as watched:
+        asked = len(proxy.asked)
+
+        while len(proxy.asked) < asked + 8:
+            assert not watched.is_behind
+            assert watched.cache.status.problem == ""
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("code", [401, 403, 404, 429, 500, 503])
 async def test_refusals_pass(kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, code: int):
     async with watching(kube, proxy, namespace) as watched:
@@ -207,6 +221,28 @@ async def test_a_watch_that_broke_is_behind_until_it_has_flown_again_for_a_while
 
         assert watched.is_behind
         await eventually(lambda: not watched.is_behind)
+
+
+@pytest.mark.parametrize("code", [500, 503])
+async def test_a_kind_that_answers_errors_is_waited_for_half_a_minute_only(
+    kube: KubeClient, proxy: ApiProxy, cluster: Cluster, namespace: str, code: int
+):
+    """An aggregated API that is down, a conversion webhook that fails: its parents go on with what was seen last."""
+    async with watching(kube, proxy, namespace) as watched:
+        await put(cluster, namespace, "a", "0")
+        await watched.until({"a": "0"})
+        proxy.refusals["configmaps"] = code
+        proxy.break_watches(WatchFault.CUT, of="configmaps")
+        await eventually(lambda: watched.is_behind)
+        broke_at = asyncio.get_running_loop().time()
+
+        await eventually(lambda: not watched.is_behind, within_seconds=LONGEST_FREEZE_SECONDS + 5)
+
+        assert asyncio.get_running_loop().time() - broke_at <= LONGEST_FREEZE_SECONDS + 1
+        await eventually(lambda: "meanwhile what was seen last is used" in watched.cache.status.problem)
+        assert watched.texts() == {"a": "0"}
+        proxy.refusals.clear()
+        await eventually(lambda: not watched.cache.status.problem)
 
 
 async def test_a_first_list_that_took_several_tries_is_not_behind(kube: KubeClient, proxy: ApiProxy, namespace: str):

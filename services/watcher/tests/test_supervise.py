@@ -59,6 +59,23 @@ async def test_parents_that_are_there_already_are_marked_when_the_controller_sta
     assert scene.heard.of(scene.name) == ["Starting", "Started"]
 
 
+@pytest.mark.parametrize("ending", ["cancelled", "crashed"])
+async def test_watch_that_ends_unasked_is_started_again_and_fails_readiness_meanwhile(scene: Scene, ending: str):
+    await scene.install_served()
+    watch = f"watch {scene.parents.id}"
+    task = next(each for each in asyncio.all_tasks() if each.get_name() == watch)
+
+    if ending == "cancelled":
+        task.cancel()
+    else:
+        task._fut_waiter.set_exception(RuntimeError("thrown by a test"))  # type: ignore[attr-defined]
+
+    await eventually(lambda: f"started again: {scene.parents.id}" in scene.watcher.supervisor.problem())
+    await scene.create_parent()
+    await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
+    assert scene.watcher.supervisor.problem() == ""
+
+
 async def test_a_controller_that_is_deleted_stops_and_its_watches_end(scene: Scene):
     await scene.install_served()
     assert scene.is_watched()

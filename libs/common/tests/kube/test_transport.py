@@ -146,16 +146,22 @@ async def test_lines_are_split_and_joined_across_chunks(scripted: ScriptedServer
     pieces = [b"fi", b"rst\nsec", b"ond\nthird\n", b"\n", b"last\n"]
     scripted.script = [CHUNKED + b"".join(map(chunk, pieces)) + b"0\r\n\r\n"]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
-        seen = [line async for line in lines]
+        seen = [line async for together in lines for line in together]
 
     assert seen == [b"first", b"second", b"third", b"", b"last"]
+
+
+async def test_lines_that_arrive_together_are_handed_over_together(scripted: ScriptedServer):
+    scripted.script = [CHUNKED + chunk(b"first\nsecond\nthi") + chunk(b"rd\n") + b"0\r\n\r\n"]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
+        assert (await anext(lines))[:2] == [b"first", b"second"]
 
 
 @pytest.mark.parametrize("end", [b"", chunk(b"half a line"), b"0\r\n\r\n".join([chunk(b"half a line"), b""])])
 async def test_broken_stream_is_told_from_one_that_ended(scripted: ScriptedServer, end: bytes):
     scripted.script = [CHUNKED + chunk(b"whole\n") + end]
     async with KubeClient.connect(str(scripted.kubeconfig)) as kube, aclosing(kube.watch_lines("/x")) as lines:
-        assert await anext(lines) == b"whole"
+        assert await anext(lines) == [b"whole"]
         with pytest.raises(Unanswered):
             await anext(lines)
 

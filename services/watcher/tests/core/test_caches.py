@@ -90,7 +90,7 @@ def test_resource_is_silent_while_one_of_its_watches_is():
 
 def test_watches_are_behind_while_one_of_them_catches_up():
     caches = two_scopes()
-    caches[HERE.id].status.catch_up.broke()
+    caches[HERE.id].status.catch_up.broke(0.0)
 
     assert caches.is_behind([EVERYWHERE.id, HERE.id], now=10.0)
     assert not caches.is_behind([EVERYWHERE.id], now=10.0)

@@ -13,6 +13,7 @@ from metaloop.watcher.core.watch_backoff import Ending, WatchBackoff
         (Ending.CLEAN, [0, 0, 0, 0.1, 0.2]),
         (Ending.EXPIRED, [0, 0.1, 0.2, 0.4, 0.8]),
         (Ending.UNREADABLE, [0, 0.1, 0.2, 0.4, 0.8]),
+        (Ending.SILENT, [0, 0.1, 0.2, 0.4, 0.8]),
         (Ending.BROKEN, [0.1, 0.2, 0.4, 0.8, 1.6]),
         (Ending.REFUSED, [0.1, 0.2, 0.4, 0.8, 1.6]),
     ],

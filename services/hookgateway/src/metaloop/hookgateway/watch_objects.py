@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 from metaloop.common.api.fields import objects_at
 from metaloop.common.errors import Unavailable
 from metaloop.common.kube.client import KubeClient
-from metaloop.common.kube.stream import watch_event
+from metaloop.common.kube.stream import WatchEvent, watch_event
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.unstructured import resource_version
 from metaloop.hookgateway.core.connection import Kind, ObjectRef
@@ -54,9 +54,8 @@ class ClusterObjects:
         yield data_of(found[0], kind=ref.kind) if found else None
         since = {"resourceVersion": resource_version(page), "allowWatchBookmarks": "true"}
         stream = self._client.watch_lines(info.collection_path(ref.namespace), by_name | since)
-        async with aclosing(_until_silent(stream)) as lines:
-            async for line in lines:
-                event = watch_event(line)
+        async with aclosing(_until_silent(stream)) as events:
+            async for event in events:
                 if event.type != "BOOKMARK":
                     yield None if event.type == "DELETED" else data_of(event.object, kind=ref.kind)
 
@@ -74,14 +73,15 @@ class NoCluster:
         yield None  # makes this a generator
 
 
-async def _until_silent(lines: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The lines. Raises Unavailable if none comes for longer than an API server is ever silent."""
-    async with aclosing(lines):
+async def _until_silent(stream: AsyncGenerator[list[bytes], None]) -> AsyncGenerator[WatchEvent, None]:
+    """The events. Raises Unavailable if none comes for longer than an API server is ever silent."""
+    async with aclosing(stream):
         while True:
             try:
-                line = await asyncio.wait_for(anext(lines), SILENCE_SECONDS)
+                lines = await asyncio.wait_for(anext(stream), SILENCE_SECONDS)
             except StopAsyncIteration:
                 return
             except TimeoutError as error:
                 raise Unavailable(f"its watch was silent for {SILENCE_SECONDS:g} s") from error
-            yield line
+            for line in lines:
+                yield watch_event(line)

@@ -7,7 +7,8 @@ expired     the version is too old: list again; the cache derives deletions and 
 broken      back off, with jitter, and resume from the last version. Where the server was away or silent, also ask how
             far it has come: one that was restored from a backup continues from an earlier version, and says nothing
             until it has come as far again
-silent      nothing for `inactivity_seconds`, not even a bookmark (one a minute): as broken
+silent      nothing for `inactivity_seconds`: resume from the last version. That is no fault. An API server sends a
+            bookmark a minute, but none for a kind that has not changed since the server started
 unreadable  a garbled line is requested once more, from the last version; if it comes again, it is skipped
 
 `core/watch_backoff.py` decides how long to wait before each resumption.
@@ -135,7 +136,7 @@ class Reflector:
             try:
                 await self._list_and_watch()
             except (MetaloopError, OSError, TimeoutError) as error:
-                await self._go_on(_ending_of(error), error)
+                await self._go_on(self._ending_of(error), error)
             else:
                 await self._go_on(Ending.CLEAN, None)
 
@@ -202,7 +203,6 @@ class Reflector:
         if not self._is_doubtful:
             await watch
             return
-        self._opened.clear()
         try:
             async with asyncio.TaskGroup() as tasks:
                 checking = tasks.create_task(self._check(self._version), name=f"check {self._watch.id}")
@@ -224,16 +224,19 @@ class Reflector:
             if 0 < version_number(reached) < version_number(version):
                 raise Expired(f"the server is at version {reached}, before {version}: it was restored")
             self._is_doubtful = False
+            self._set_problem("")  # a kind that nobody changes says nothing by which this would be noticed otherwise
 
     async def _stream(self, start: dict[str, str]) -> None:
-        """Pass on events until the server ends the watch."""
-        passed_on = 0
-        async with aclosing(self._lines(start)) as lines:
-            async for line in lines:
-                self._take(line)
-                passed_on += 1
-                if passed_on % _EVENTS_PER_TURN == 0:
-                    await asyncio.sleep(0)
+        """Pass on events until the server ends the watch. Raises TimeoutError after too long a silence."""
+        self._opened.clear()
+        async with asyncio.timeout(self._allowed_silence) as limit, aclosing(self._open(start)) as stream:
+            async for lines in stream:
+                for passed_on, line in enumerate(lines, start=1):
+                    self._take(line)
+                    if passed_on % _EVENTS_PER_TURN == 0:
+                        self._hear(limit)
+                        await asyncio.sleep(0)
+                self._hear(limit)
         if not self._version:
             raise Unavailable("the watch ended in the middle of the list")
 
@@ -250,28 +253,27 @@ class Reflector:
                 pass
         self._advance(event)
 
-    async def _lines(self, start: dict[str, str]) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch. Raises TimeoutError after too long a silence."""
+    def _open(self, start: dict[str, str]) -> AsyncGenerator[list[bytes], None]:
+        """Request a watch."""
         seconds = self._settings.shortest_watch_seconds
         params = {**self._params, **start, "allowWatchBookmarks": "true", "timeoutSeconds": str(randomness().randint(seconds, 2 * seconds))}
-        loop = asyncio.get_running_loop()
-        watching = self._settings.inactivity_seconds
-        listing = min(watching, _LISTING_SILENCE_SECONDS)
-        async with (
-            aclosing(
-                self._kube.watch_lines(self._watch.resource.collection_path(self._watch.scope.namespace), params, on_open=self._open)
-            ) as lines,
-            asyncio.timeout(watching if self._version else listing) as limit,
-        ):
-            async for line in lines:
-                yield line
-                self._status.heard_at = now = loop.time()
-                allowed = watching if self._version else listing
-                # To move the limit for each line would cost more than to read it: it is moved once a tenth has passed.
-                if (limit.when() or 0.0) - now < _LIMIT_LEFT * allowed:
-                    limit.reschedule(now + allowed)
+        return self._kube.watch_lines(self._watch.resource.collection_path(self._watch.scope.namespace), params, on_open=self._take_opening)
 
-    def _open(self) -> None:
+    def _hear(self, limit: asyncio.Timeout) -> None:
+        """Count silence from now on. Called before each await, so that a stall of our own does not count as silence."""
+        self._status.heard_at = now = asyncio.get_running_loop().time()
+        allowed = self._allowed_silence
+        # To move the limit each time would cost more than to read a line: it is moved once a tenth has passed.
+        if (limit.when() or 0.0) - now < _LIMIT_LEFT * allowed:
+            limit.reschedule(now + allowed)
+
+    @property
+    def _allowed_silence(self) -> float:
+        """In seconds."""
+        allowed = self._settings.inactivity_seconds
+        return allowed if self._version else min(allowed, _LISTING_SILENCE_SECONDS)
+
+    def _take_opening(self) -> None:
         """The server accepted the watch. What was missed arrives now, unless a list comes first."""
         self._opened.set()
         self._status.heard_at = asyncio.get_running_loop().time()
@@ -337,17 +339,34 @@ class Reflector:
         _endings_total.labels(str(self._watch.id), ending.value).inc()
         if ending in (Ending.EXPIRED, Ending.REFUSED):
             self._version = ""
-        self._is_doubtful |= ending is Ending.BROKEN and (self._backoff.fruitless_ends > 1 or isinstance(error, TimeoutError))
-        if ending is not Ending.CLEAN and self._has_listed:
-            self._status.catch_up.broke()
+        self._is_doubtful |= ending is Ending.SILENT or (ending is Ending.BROKEN and self._backoff.fruitless_ends > 1)
+        if ending not in (Ending.CLEAN, Ending.SILENT) and self._has_listed:
+            self._status.catch_up.broke(asyncio.get_running_loop().time())
         if ending is Ending.REFUSED and self._backoff.fruitless_ends > _NOT_YET_SERVED:
             self._status.catch_up.give_up()
-        if error is not None:
+        if ending is Ending.SILENT:
+            log.debug("watch.silent", **{fields.RESOURCE: str(self._watch.id), fields.SECONDS: self._settings.inactivity_seconds})
+        elif error is not None:
             self._report_ending(ending, error, seconds)
         await self._wait(seconds)
 
+    def _ending_of(self, error: Exception) -> Ending:
+        match error:
+            case Expired():
+                return Ending.EXPIRED
+            case Refused():
+                return Ending.REFUSED
+            case Unreadable():
+                return Ending.UNREADABLE
+            case TimeoutError() if self._opened.is_set():
+                return Ending.SILENT
+            case _:
+                return Ending.BROKEN
+
     def _report_ending(self, ending: Ending, error: Exception, seconds: float) -> None:
-        reason = str(error) or f"silent for {self._settings.inactivity_seconds:g} s"
+        reason = str(error) or f"no answer within {self._settings.inactivity_seconds:g} s"
+        if self._status.catch_up.is_given_up(asyncio.get_running_loop().time()):
+            reason += "; meanwhile what was seen last is used"
         write = log.info if ending is Ending.EXPIRED else log.warning
         keys = {fields.RESOURCE: str(self._watch.id), fields.ERROR: reason, fields.SECONDS: round(seconds, 3)}
         write("watch.ended", ending=ending.value, **keys)
@@ -365,18 +384,6 @@ class Reflector:
         if problem != self._status.problem:
             self._status.problem, self._status.is_refused = problem, is_refused
             self._sink.status_changed()
-
-
-def _ending_of(error: Exception) -> Ending:
-    match error:
-        case Expired():
-            return Ending.EXPIRED
-        case Refused():
-            return Ending.REFUSED
-        case Unreadable():
-            return Ending.UNREADABLE
-        case _:
-            return Ending.BROKEN
 
 
 def _items(page: JsonObject) -> list[JsonValue]:

@@ -32,13 +32,13 @@ class StallDetector:
         now = self._clock()
         if now - self._beat_at > _STALL_SECONDS:
             log.warning("watcher.stalled", **{fields.SECONDS: round(now - self._beat_at, 3)})
-            self._catch_up.broke()
+            self._catch_up.broke(now)
             self._catch_up.flows(now)
         self._beat_at = now
 
     def assume_stalled(self, *, until: float) -> None:
         """Count everything that was cached before `until` as possibly outdated, as after a stall that ended then."""
-        self._catch_up.broke()
+        self._catch_up.broke(until)
         self._catch_up.flows(until)
 
     def is_behind(self) -> bool:

@@ -56,6 +56,8 @@ class Supervisor:
         for watch in self._own_watches:
             if not self.routing.caches.is_synced(watch.id):
                 return f"{watch.id} are not listed yet: {self.routing.caches.problem(watch.id) or 'listing'}"
+        if self.watches.restarting:
+            return f"watches that ended are started again: {', '.join(sorted(map(str, self.watches.restarting)))}"
         if not self._has_settled:
             return "what the API server serves is not known yet"
         starting = [each.id.name for each in self.controllers if each.candidate and not each.running and not each.problem]

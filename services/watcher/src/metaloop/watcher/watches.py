@@ -3,6 +3,7 @@
 import asyncio
 from typing import Protocol
 
+from metaloop.common.crashes import crash_logged
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects.resource import ResourceInfo
@@ -10,7 +11,7 @@ from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.cache import ResourceCache
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import Record, record_of
-from metaloop.watcher.core.watch import Watch, WatchId
+from metaloop.watcher.core.watch import Watch, WatchId, WatchStatus
 from metaloop.watcher.errors import MalformedObject
 from metaloop.watcher.reflector import Reflector, WatchSettings
 from metaloop.watcher.route import Router
@@ -105,6 +106,8 @@ class Watches:
         self._settings = settings
         self._reflectors: dict[WatchId, Reflector] = {}
         self._tasks: dict[WatchId, asyncio.Task[None]] = {}
+        self.restarting: set[WatchId] = set()
+        """The watches that ended although nobody stopped them, and are about to be started again."""
 
     def start(self, watch: Watch, group: asyncio.TaskGroup, *, observer: ChangeObserver | None = None) -> None:
         """Start a watch that does not run. Its changes go to `observer`, if there is one, and to the router."""
@@ -112,11 +115,12 @@ class Watches:
         field_manager = self._settings.field_manager
         sink = CacheSink(cache, self._router, observer=observer, changed=self._changed, field_manager=field_manager)
         reflector = self._reflectors[watch.id] = Reflector(self._kube, watch, sink, status=cache.status, settings=self._settings)
-        self._tasks[watch.id] = group.create_task(_supervised(reflector, watch), name=f"watch {watch.id}")
+        self._tasks[watch.id] = group.create_task(self._keep_running(reflector, watch, cache.status), name=f"keep watch {watch.id}")
 
     def stop(self, watch: WatchId) -> None:
         """Stop a watch, and forget its objects."""
         self._tasks.pop(watch).cancel()
+        self.restarting.discard(watch)
         del self._reflectors[watch]
         self._caches.close(watch)
 
@@ -125,12 +129,18 @@ class Watches:
         for reflector in self._reflectors.values():
             reflector.wake()
 
+    async def _keep_running(self, reflector: Reflector, watch: Watch, status: WatchStatus) -> None:
+        """Run a reflector until the watch is stopped.
 
-async def _supervised(reflector: Reflector, watch: Watch) -> None:
-    """Run a reflector until cancelled. One that fails unexpectedly is restarted, and takes no other with it."""
-    while True:
-        try:
-            await reflector.run()
-        except Exception as error:  # the top of this watch's loop: its failure is its own
-            log.exception("watch.crashed", **{fields.RESOURCE: str(watch.id), fields.ERROR: repr(error)})
+        One that fails, returns or is cancelled by mistake is started again, and takes no other with it.
+        """
+        while True:
+            with crash_logged("watch.crashed", resource=str(watch.id)):
+                # In a task of its own: a cancellation that is meant for it does not end this loop.
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(reflector.run(), name=f"watch {watch.id}")
+                log.error("watch.ended_unasked", **{fields.RESOURCE: str(watch.id)})
+            status.catch_up.broke(asyncio.get_running_loop().time())
+            self.restarting.add(watch.id)
             await asyncio.sleep(_RESTART_SECONDS)
+            self.restarting.discard(watch.id)

@@ -166,13 +166,16 @@ class KubeClient:
         }
         return object_of(await self.request("DELETE", object_path(info, namespace, name), body=dumps(options)))
 
-    def watch_lines(self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _ignore) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch; close it with `contextlib.aclosing`.
+    def watch_lines(
+        self, path: str, params: Params | None = None, *, on_open: Callable[[], None] = _ignore
+    ) -> AsyncGenerator[list[bytes], None]:
+        """The lines of a watch, each list with those that arrived together; close it with `contextlib.aclosing`.
 
         Raises Expired, and Unavailable if the connection breaks.
 
         It ends when the API server ends it, every few minutes. There is no timeout for silence: that is the caller's
-        decision. `on_open` is called when the server has accepted the watch, which may be long before the first line.
+        decision, who times each read. `on_open` is called when the server has accepted the watch, which may be long
+        before the first line.
         """
         return self._transport.lines(Request(method="GET", target=_target(path, {"watch": "true", **(params or {})})), on_open)
 

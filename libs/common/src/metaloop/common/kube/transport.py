@@ -108,8 +108,8 @@ class Transport:
             await self._credentials.replace_rejected(identity)
             return await self._exchange(request, self._credentials.identity)
 
-    async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer as they arrive, until the API server ends it.
+    async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[list[bytes], None]:
+        """The lines of an answer, each list with those that arrived together, until the API server ends it.
 
         Raises Unanswered if the connection breaks.
         """
@@ -121,8 +121,8 @@ class Transport:
                     raise failure_of(request, await _read(answer))
                 on_open()
                 try:
-                    async for line in _split(answer.content, request):
-                        yield line
+                    async for lines in _split(answer.content, request):
+                        yield lines
                 finally:
                     _cut(answer)
         except Unauthorized:
@@ -259,7 +259,7 @@ def _text(problem: BaseException) -> str:
     return str(problem) or type(problem).__name__
 
 
-async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenerator[bytes, None]:
+async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenerator[list[bytes], None]:
     """Lines of any length. The chunks of a line are joined once, when its end arrives."""
     unfinished: list[bytes] = []
     async for chunk in content.iter_any():
@@ -267,10 +267,8 @@ async def _split(content: aiohttp.StreamReader, request: Request) -> AsyncGenera
         unfinished.append(head)
         if not rest:
             continue
-        yield b"".join(unfinished)
         *lines, tail = rest
-        for line in lines:
-            yield line
+        yield [b"".join(unfinished), *lines]
         unfinished = [tail]
     if any(unfinished):
         raise Unanswered(f"{request}: ended within a line")

@@ -20,15 +20,17 @@ class Ending(Enum):
     """The version to resume from is from too long ago: a list comes next."""
     UNREADABLE = "unreadable"
     """A line was garbled."""
+    SILENT = "silent"
+    """The server accepted it, and said nothing for too long. The connection may be dead; or nothing happened."""
     BROKEN = "broken"
-    """The connection broke or was silent for too long, or the server failed."""
+    """The connection broke, or the server failed or did not answer."""
     REFUSED = "refused"
     """We may not watch this resource, or it isn't there."""
 
 
-_FREE = {Ending.CLEAN: 3, Ending.EXPIRED: 1, Ending.UNREADABLE: 1, Ending.BROKEN: 0, Ending.REFUSED: 0}
+_FREE = {Ending.CLEAN: 3, Ending.EXPIRED: 1, Ending.UNREADABLE: 1, Ending.SILENT: 1, Ending.BROKEN: 0, Ending.REFUSED: 0}
 """How many fruitless ends in a row are followed by another try at once."""
-_LONGEST_SECONDS = {Ending.BROKEN: 5.0}
+_LONGEST_SECONDS = {Ending.BROKEN: 5.0, Ending.SILENT: 5.0}
 """Asking a server that is away is cheap, and its return should be noticed soon."""
 _LONGEST_OTHERWISE = 30.0
 _NEWS = {Ending.EXPIRED, Ending.REFUSED}
