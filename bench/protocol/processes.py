@@ -117,7 +117,7 @@ class TableWatch:
 async def watcher(args: argparse.Namespace, connection: Connection) -> None:
     """The watcher's process."""
     cache = Cache()
-    queue = WorkQueue(shard=SHARD, cache=cache, limits=Limits(lease_seconds=args.ack_wait))
+    queue = WorkQueue(shard=SHARD, cache=cache, is_behind=lambda *_: False, limits=Limits(lease_seconds=args.ack_wait))
     claims = Claims(queue, observe=cache.observe, is_behind=lambda _: False, lease_seconds=args.ack_wait)
     link = NatsWatcherLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait), shard=SHARD)
     dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)

@@ -75,7 +75,7 @@ async def _ends(url: str) -> AsyncIterator[_Ends]:
     async with AsyncExitStack() as stack:
         ours = await stack.enter_async_context(connected(url, name="watcher"))
         theirs = await stack.enter_async_context(connected(url, name="worker"))
-        queue = WorkQueue(shard=_SHARD, cache=Caches(), limits=Limits())
+        queue = WorkQueue(shard=_SHARD, cache=Caches(), is_behind=lambda *_: False, limits=Limits())
         claims = Claims(queue, observe=lambda _: _OBSERVATION, is_behind=lambda _: False, lease_seconds=5.0)
         link = NatsWatcherLink(ours, StreamSettings(), shard=_SHARD)
         dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)

@@ -70,7 +70,7 @@ async def dispatching(
     connection: Connection, cluster: Cluster | None = None, *, behind: list[bool] | None = None
 ) -> AsyncIterator[WorkQueue]:
     """A watcher's queue, connected to the bus for the length of the block."""
-    queue = WorkQueue(shard=SHARD, cache=Caches(), limits=LIMITS)
+    queue = WorkQueue(shard=SHARD, cache=Caches(), is_behind=lambda *_: False, limits=LIMITS)
     claims = Claims(
         queue, observe=(cluster or Cluster()).observe, is_behind=lambda _: any(behind or ()), lease_seconds=LIMITS.lease_seconds
     )

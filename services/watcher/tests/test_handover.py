@@ -31,7 +31,7 @@ class Server:
     """A watcher, as far as it may serve a controller or not."""
 
     def __init__(self, link: WatcherLink) -> None:
-        self.queue = WorkQueue(shard=SHARD, cache=Caches(), limits=Limits())
+        self.queue = WorkQueue(shard=SHARD, cache=Caches(), is_behind=lambda *_: False, limits=Limits())
         self.leads = True
         self.ownership = Ownership(self.queue)
         self.handover = OwnershipHandover(link, self.ownership, self.queue, patience_seconds=PATIENCE_SECONDS)

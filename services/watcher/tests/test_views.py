@@ -19,7 +19,7 @@ class Shown:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.queue = WorkQueue(shard=SHARD, cache=Caches(), limits=Limits(), clock=self.clock)
+        self.queue = WorkQueue(shard=SHARD, cache=Caches(), is_behind=lambda *_: False, limits=Limits(), clock=self.clock)
 
     def mark(self, reason: str) -> None:
         self.queue.mark(KEY, MarkClass.CHANGED, reason)

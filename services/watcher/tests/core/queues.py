@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from metaloop.common.faults import Result
-from metaloop.common.job import Job, JobKey
+from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import Write
@@ -40,11 +40,17 @@ class QueueInHand:
     def __init__(self, *, epoch: str = "epoch") -> None:
         self.clock = FakeClock()
         self.cache = FakeProgress()
-        self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, limits=LIMITS)
+        self.behind: set[ControllerId] = set()
+        """The controllers whose watches catch up."""
+        self.restart(epoch=epoch)
 
     def restart(self, *, epoch: str) -> None:
         """The queue of the watcher's next life, at the same time and with the same cache."""
-        self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, limits=LIMITS)
+        self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, is_behind=self._is_behind, limits=LIMITS)
+
+    def _is_behind(self, key: JobKey, now: float) -> bool:
+        del now
+        return key.controller in self.behind
 
     def mark(self, key: JobKey = KEY, klass: MarkClass = MarkClass.CHANGED, reason: str = "it changed") -> None:
         self.queue.mark(key, Mark(klass=klass, reason=reason), now=self.clock())

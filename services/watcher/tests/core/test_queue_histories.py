@@ -98,6 +98,14 @@ class QueueAmongFailures(RuleBasedStateMachine):
         for key in KEYS:
             self.mark(key, MarkClass.RESYNC)
 
+    @rule(key=keys)
+    def a_watch_breaks(self, key: JobKey):
+        self.hand.behind.add(key.controller)
+
+    @rule(key=keys)
+    def a_watch_has_caught_up(self, key: JobKey):
+        self.hand.behind.discard(key.controller)
+
     @rule()
     def the_stream_is_wiped(self):
         self.stream.clear()
@@ -111,6 +119,9 @@ class QueueAmongFailures(RuleBasedStateMachine):
         in hand.
         """
         if key not in self.stream or any(held.key == key and held.worker == worker for held in self.live_holders()):
+            return None
+        if key.controller in self.hand.behind:
+            self.hand.queue.refused(key, now=self.hand.clock())
             return None
         asked_at = self.hand.clock()
         reply = self.hand.claim(key, worker=worker)
@@ -192,7 +203,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
     def the_books_agree(self):
         queue, entries = self.hand.queue, list(self.hand.queue.entries())
         assert queue.unclaimed == sum(entry.offer in (Offer.SENT, Offer.STORED) for entry in entries)
-        assert queue.waiting == sum(entry.stage is Stage.WAITING for entry in entries)
+        assert queue.waiting == sum(entry.stage in (Stage.WAITING, Stage.PARKED) for entry in entries)
         assert queue.leased == sum(entry.lease is not None for entry in entries)
         for entry in entries:
             assert (entry.lease is not None) == (entry.stage is Stage.LEASED)
@@ -206,6 +217,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
     def teardown(self):
         """When failures end, every mark is served, and the queue comes to rest."""
         self.holders.clear()
+        self.hand.behind.clear()
         for seconds in _LONG_ENOUGH:
             if not self.unserved:
                 break

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from metaloop.common.observation import Busy, Gone
+from metaloop.common.report import UNKNOWN_VERSION
 from metaloop.common.testing.builders import controller_id, job_key, write
 from metaloop.watcher.core.entry import Lease, Purpose, Stage
 from metaloop.watcher.core.fair_queue import MarkClass
@@ -343,6 +345,43 @@ def test_a_gate_stays_closed_while_nothing_is_heard_of_what_was_written(hand: Qu
     hand.wait(LIMITS.gate_seconds)
 
     assert hand.take() is not None
+
+
+def test_a_gate_stays_closed_for_half_a_minute_only_while_nothing_is_heard(hand: QueueInHand):
+    hand.cache.is_hushed = True
+    hand.finish(hand.leased(), writes=(write(),))
+    hand.mark()
+
+    hand.wait(LIMITS.silence_seconds - 0.1)
+    assert hand.take() is None
+    hand.wait(LIMITS.gate_seconds + 0.1)
+
+    assert hand.take() is not None
+
+
+def test_write_whose_answer_was_lost_is_awaited_for_two_seconds_on_a_quiet_kind(hand: QueueInHand):
+    """It may not have been executed: then no event ever comes, and a kind that nobody changes is always silent."""
+    hand.cache.is_hushed = True
+    lost = replace(write(), resource_version=UNKNOWN_VERSION)
+    hand.finish(hand.leased(), writes=(lost,))
+    hand.mark()
+
+    hand.wait(LIMITS.gate_seconds - 0.01)
+    assert hand.take() is None
+    hand.wait(0.02)
+
+    assert hand.take() is not None
+
+
+def test_lost_answer_does_not_shorten_the_wait_for_a_certain_write(hand: QueueInHand):
+    hand.cache.is_hushed = True
+    lost = replace(write("lost"), resource_version=UNKNOWN_VERSION)
+    hand.finish(hand.leased(), writes=(lost, write("certain")))
+    hand.mark()
+
+    hand.wait(2 * LIMITS.gate_seconds)
+
+    assert hand.take() is None
 
 
 def test_a_job_left_over_in_the_stream_does_not_pass_the_gate(hand: QueueInHand):

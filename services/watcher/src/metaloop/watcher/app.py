@@ -82,7 +82,7 @@ class Watcher:
 
     def _is_behind(self, key: JobKey) -> bool:
         """Whether the caches may be older than our own last writes to a unit's objects."""
-        return self.stalls.is_behind() or self.routing.observer.is_behind(key, now=asyncio.get_running_loop().time())
+        return self.stalls.is_behind() or self.routing.observer.is_behind(key, asyncio.get_running_loop().time())
 
 
 def _limits(settings: WatcherSettings) -> Limits:

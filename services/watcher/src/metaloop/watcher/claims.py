@@ -39,6 +39,7 @@ class Claims:
         """
         if self._is_behind(request.key):
             _put_off_total.inc()
+            self._queue.refused(request.key)  # until it catches up, others may have its place in the window
             return Busy(retry_seconds=_BEHIND_RETRY_SECONDS)
         observed = self._observe(request.key)
         reply = self._queue.claim(request.key, worker=request.worker, slots=request.free_slots)

@@ -16,9 +16,9 @@ class Routing:
 
     def __init__(self, *, shard: str, limits: Limits, served: ServedResources, changed: Signal, clock: Clock = monotonic) -> None:
         self.caches = Caches()
-        self.queue = WorkQueue(shard=shard, cache=self.caches, limits=limits, clock=clock)
-        self.ownership = Ownership(self.queue)
         self.subscriptions = RelatedSubscriptions(self.caches, served=served, needs_changed=changed)
         self.running = RunningControllers(self.caches)
-        self.router = Router(self.queue, self.caches, running=self.running, subscriptions=self.subscriptions, ownership=self.ownership)
         self.observer = Observer(self.running, self.caches, subscriptions=self.subscriptions)
+        self.queue = WorkQueue(shard=shard, cache=self.caches, is_behind=self.observer.is_behind, limits=limits, clock=clock)
+        self.ownership = Ownership(self.queue)
+        self.router = Router(self.queue, self.caches, running=self.running, subscriptions=self.subscriptions, ownership=self.ownership)

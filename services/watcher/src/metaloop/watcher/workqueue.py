@@ -19,6 +19,7 @@ from metaloop.watcher.core.entry import Entry, Lease, Mark
 from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.gate import CacheProgress
 from metaloop.watcher.core.limits import Counts, Limits
+from metaloop.watcher.core.parking import IsBehind
 from metaloop.watcher.core.queue_state import QueueState
 
 Clock: TypeAlias = Callable[[], float]
@@ -29,12 +30,13 @@ __all__ = ["Clock", "MarkClass", "WorkQueue"]
 class WorkQueue:
     """The units of work of one shard: marked by the router, handed out by the dispatcher."""
 
-    def __init__(self, *, shard: str, cache: CacheProgress, limits: Limits, clock: Clock = monotonic) -> None:
+    def __init__(self, *, shard: str, cache: CacheProgress, is_behind: IsBehind, limits: Limits, clock: Clock = monotonic) -> None:
         self.clock = clock
         self.wakeup = asyncio.Event()
         """Set whenever a job may go, or a timer may be due earlier than before. The dispatcher clears it."""
         self._shard = shard
         self._cache = cache
+        self._is_behind = is_behind
         self._limits = limits
         self._state = self._new_state()
 
@@ -47,7 +49,7 @@ class WorkQueue:
 
     def _new_state(self) -> QueueState:
         epoch = unique_token()[:16]  # no earlier term of any watcher had it
-        return QueueState(shard=self._shard, epoch=epoch, cache=self._cache, limits=self._limits)
+        return QueueState(shard=self._shard, epoch=epoch, cache=self._cache, is_behind=self._is_behind, limits=self._limits)
 
     # -- from the router -----------------------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class WorkQueue:
         self._state.stored(key, now=self.clock())
 
     def refused(self, key: JobKey) -> None:
-        """The stream holds an older job of the key."""
+        """The stream holds an older job of the key, or one that nobody may claim now."""
         self._state.refused(key, now=self.clock())
         self.wakeup.set()  # it no longer counts in the window
 

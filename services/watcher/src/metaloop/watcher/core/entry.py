@@ -46,6 +46,8 @@ class Stage(Enum):
     """Marked, and in the fair queue."""
     GATED = "gated"
     """Marked, but the cache has not seen yet what its last sync wrote."""
+    PARKED = "parked"
+    """Marked, but a watch of what it would be shown catches up."""
     QUEUED = "queued"
     """Offered to the stream, as far as is known in it, and not claimed."""
     LEASED = "leased"
@@ -101,14 +103,27 @@ class Lease:
 class Entry:
     """One key. Compared by identity, since entries are looked up far more often than made."""
 
-    __slots__ = ("failures", "flow", "key", "lease", "mark", "offer", "own_versions", "refusals", "stage", "stage_timer", "timers")
+    __slots__ = (
+        "failures",
+        "flow",
+        "gated_at",
+        "key",
+        "lease",
+        "mark",
+        "offer",
+        "own_versions",
+        "refusals",
+        "stage",
+        "stage_timer",
+        "timers",
+    )
 
     def __init__(self, key: JobKey, flow: Flow["Entry"]) -> None:
         self.key = key
         self.flow = flow
         self.stage = Stage.IDLE
         self.mark: Mark | None = None
-        """Why it must run (again). None when idle, never None when waiting, gated or queued; set when leased: dirty."""
+        """Why it must run (again). None when idle; when leased, set if it is dirty; never None otherwise."""
         self.offer: Offer | None = None
         """None unless queued."""
         self.refusals = 0
@@ -117,6 +132,8 @@ class Entry:
         """None unless leased."""
         self.failures = 0
         """How many syncs have failed in a row."""
+        self.gated_at = 0.0
+        """When it began to wait for the cache to see its writes, where it waits for that."""
         self.own_versions: frozenset[int] = frozenset()
         """The versions that the last sync's writes gave the parent. Events with these versions are echoes."""
         self.stage_timer = Timer(key, Purpose.STAGE)
@@ -148,6 +165,11 @@ class Entry:
         timer = self.timers.get(purpose)
         if timer:
             timer.due = None
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether it could be offered, and is not yet: others go first, or what it would be shown is behind."""
+        return self.stage is Stage.WAITING or self.stage is Stage.PARKED
 
     @property
     def is_blank(self) -> bool:

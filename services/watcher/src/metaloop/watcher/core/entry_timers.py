@@ -2,11 +2,21 @@
 
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Final
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.watcher.core.backoff import GRID, resync_due
 from metaloop.watcher.core.entry import Entry, Purpose
+from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.timers import Timer, Timers
+
+MARKS_OF_TIMERS: Final = {
+    Purpose.RETRY: (MarkClass.RETRY, "retry"),
+    Purpose.RESYNC_AFTER: (MarkClass.RESYNC, "resyncAfterSeconds"),
+    Purpose.RESYNC: (MarkClass.RESYNC, "resync"),
+    Purpose.LATER: (MarkClass.CHANGED, "its counts changed"),
+}
+"""The marks that timers make which fire: their classes and reasons."""
 
 
 @dataclass(slots=True)

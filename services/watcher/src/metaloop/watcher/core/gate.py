@@ -54,9 +54,13 @@ class Gate(Generic[Waiter]):
             self._waiters.setdefault(name, set()).add(waiter)
         return True
 
-    def awaited(self, waiter: Waiter) -> Iterable[Write]:
-        """The writes that `waiter` still waits for."""
-        return self._awaited.get(waiter, {}).values()
+    def hears_nothing(self, waiter: Waiter, *, since: float) -> bool:
+        """Whether an event that `waiter` awaits is certain, and is missing because nothing was heard of its resource.
+
+        A write that may not have been executed promises no event: a resource that nobody changes is always silent.
+        """
+        awaited = self._awaited.get(waiter, {}).values()
+        return any(self.cache.is_silent(write.resource, since=since) for write in awaited if not write.is_uncertain)
 
     def open(self, waiter: Waiter) -> None:
         """Let `waiter` wait no longer."""

@@ -10,7 +10,9 @@ class Limits:
     lease_seconds: float = 5.0
     """A lease that is not renewed for so long is over. Equals the stream's `ack_wait`, so its job comes back then."""
     gate_seconds: float = 2.0
-    """The longest that a key waits for the cache to see its writes."""
+    """The longest that a key waits for the cache to see its writes, if the cache hears of their resources."""
+    silence_seconds: float = 30.0
+    """The longest that it waits while nothing is heard of a resource that it wrote to."""
     answer_seconds: float = 1.0
     """After so long, an offer that the server did not answer is repeated."""
     claim_seconds: float = 5.0

@@ -42,7 +42,7 @@ class Observer:
             summary=instance.tally.summary(unit) if instance.tally is not None else None,
         )
 
-    def is_behind(self, key: JobKey, *, now: float) -> bool:
+    def is_behind(self, key: JobKey, now: float) -> bool:
         """Whether events of a unit's world may have been missed, since a watch broke a moment ago."""
         instance = self._running.get(key.controller)
         return instance is not None and self._caches.is_behind([watch.id for watch in instance.watches_of(key)], now=now)

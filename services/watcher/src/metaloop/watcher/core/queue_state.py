@@ -22,7 +22,8 @@ Properties:
   it. A lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and
   costs nothing.
 - **read your writes**: after a sync the key is not handed out before the cache has seen what the sync wrote, or two
-  seconds have passed. So the echoes of K writes cost one sync, not K.
+  seconds have passed (thirty while the cache hears nothing). So the echoes of K writes cost one sync, not K.
+- **put off, not in the way**: a key whose watches catch up is parked. It takes no place in the window, so others go.
 - **fair**: see `fair_queue.py`.
 """
 
@@ -33,11 +34,12 @@ from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.backoff import try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
-from metaloop.watcher.core.entry_timers import EntryTimers
+from metaloop.watcher.core.entry_timers import MARKS_OF_TIMERS, EntryTimers
 from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress, Gate, ObjectName
 from metaloop.watcher.core.limits import Counts, Limits
 from metaloop.watcher.core.offers import Offers
+from metaloop.watcher.core.parking import IsBehind, ParkedEntries
 
 _GATED_RETRY_SECONDS = 0.05
 _FULL_RETRY_SECONDS = 0.25
@@ -52,7 +54,7 @@ class QueueState:
     Leases carry the `epoch` of their term, so that a message from an earlier term is not taken for one of this term.
     """
 
-    def __init__(self, *, shard: str, epoch: str, cache: CacheProgress, limits: Limits) -> None:
+    def __init__(self, *, shard: str, epoch: str, cache: CacheProgress, is_behind: IsBehind, limits: Limits) -> None:
         self.counts = Counts()
         self._shard = shard
         self._epoch = epoch
@@ -62,11 +64,12 @@ class QueueState:
         self._flows: dict[ControllerId, Flow[Entry]] = {}
         self._order: FairQueue[Entry] = FairQueue()
         """The waiting entries, and no others. Queued and leased entries count as in flight in it."""
+        self._parking = ParkedEntries(is_behind)
+        """The parked entries."""
         self._offers = Offers()
         self._leases: dict[str, Entry] = {}
         """The leased entries by their lease."""
         self._leases_made = 0
-        self._cache = cache
         self._gate: Gate[Entry] = Gate(cache)
         """The entries whose writes the cache has not seen yet, idle or gated."""
         self._timers = EntryTimers()
@@ -144,10 +147,14 @@ class QueueState:
         """Do what is due by `now`."""
         while (timer := self._timers.pop_due(now)) is not None:
             self._fire(self._entries[timer.owner], Purpose(timer.purpose), now)
+        for entry in self._parking.pop_current(now):
+            if entry.mark is not None:
+                self._wait(entry, entry.mark, now)
 
     def next_wakeup(self) -> float | None:
         """When to `advance` next, unless something else happens before."""
-        return self._timers.next_due()
+        due = [each for each in (self._timers.next_due(), self._parking.next_due()) if each is not None]
+        return min(due, default=None)
 
     # -- towards the stream --------------------------------------------------------------------------------------------
 
@@ -169,7 +176,7 @@ class QueueState:
             self._timers.expect(entry, by=now + self._limits.claim_seconds)
 
     def refused(self, key: JobKey, *, now: float) -> None:
-        """The stream holds an older job of the key. A worker may have claimed that one, so the offer is repeated."""
+        """The stream holds an older job of the key, or one that nobody may claim now. The offer is repeated later."""
         self.counts.refusals += 1
         entry = self._queued(key)
         if entry is not None:
@@ -204,7 +211,7 @@ class QueueState:
             return _NOTHING_TO_DO
         if entry.stage is Stage.GATED:
             return Busy(retry_seconds=_GATED_RETRY_SECONDS)
-        if entry.flow.is_blocked or (entry.stage is Stage.WAITING and not entry.flow.has_room):
+        if entry.flow.is_blocked or (entry.is_kept_back and not entry.flow.has_room):
             return Busy(retry_seconds=_FULL_RETRY_SECONDS)
         self.counts.claims += 1
         self._leases_made += 1
@@ -273,8 +280,8 @@ class QueueState:
 
     @property
     def waiting(self) -> int:
-        """How many keys wait for their turn."""
-        return len(self._order)
+        """How many keys wait for their turn, or until the watches that they depend on have caught up."""
+        return len(self._order) + len(self._parking)
 
     @property
     def gated(self) -> int:
@@ -318,7 +325,8 @@ class QueueState:
         share = self._limits.jobs_of_one_controller * max(1, self.workers)
         if share != self._order.share:
             self._order.set_share(share, self._flows.values())
-        entry = self._order.pop(now)
+        while (entry := self._order.pop(now)) is not None and self._parking.park_if_behind(entry, now):
+            self._order.release(entry.flow)
         if entry is not None:
             entry.stage = Stage.QUEUED
         return entry
@@ -338,8 +346,12 @@ class QueueState:
         if entry.stage is Stage.QUEUED:
             self._offers.withdraw(entry)
             return
-        self._order.discard(entry, entry.flow)
+        self._stop_waiting(entry)
         self._order.enter(entry.flow)
+
+    def _stop_waiting(self, entry: Entry) -> None:
+        self._order.discard(entry, entry.flow)
+        self._parking.discard(entry)
 
     def _adopt(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
         """Whether the key was free, and is held now by a lease of an earlier term. Its mark stays: it is dirty."""
@@ -412,6 +424,7 @@ class QueueState:
             self._timers.set(entry, Purpose.RESYNC_AFTER, due=due if pending is None else min(pending, due))
         if self._gate.close(entry, report.writes):
             self.counts.gates_closed += 1
+            entry.gated_at = now
             self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
 
     # -- timers --------------------------------------------------------------------------------------------------------
@@ -420,24 +433,20 @@ class QueueState:
         match purpose:
             case Purpose.STAGE:
                 self._stage_is_late(entry, now)
-            case Purpose.GATE if self._awaits_silent_resource(entry, now):
-                self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
             case Purpose.GATE:
-                self.counts.gates_timed_out += 1
-                self._gate.open(entry)
-                self._pass_gate(entry, now)
-            case Purpose.RETRY:
-                self.mark(entry.key, Mark(klass=MarkClass.RETRY, reason="retry", since=now), now=now)
-            case Purpose.RESYNC_AFTER:
-                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resyncAfterSeconds", since=now), now=now)
-            case Purpose.RESYNC:
-                self.mark(entry.key, Mark(klass=MarkClass.RESYNC, reason="resync", since=now), now=now)
-            case Purpose.LATER:
-                self.mark(entry.key, Mark(klass=MarkClass.CHANGED, reason="its counts changed", since=now), now=now)
+                self._gate_is_late(entry, now)
+            case _:
+                klass, reason = MARKS_OF_TIMERS[purpose]
+                self.mark(entry.key, Mark(klass=klass, reason=reason, since=now), now=now)
 
-    def _awaits_silent_resource(self, entry: Entry, now: float) -> bool:
-        since = now - self._limits.gate_seconds
-        return any(self._cache.is_silent(write.resource, since=since) for write in self._gate.awaited(entry))
+    def _gate_is_late(self, entry: Entry, now: float) -> None:
+        is_patient = now < entry.gated_at + self._limits.silence_seconds
+        if is_patient and self._gate.hears_nothing(entry, since=now - self._limits.gate_seconds):
+            self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
+            return
+        self.counts.gates_timed_out += 1
+        self._gate.open(entry)
+        self._pass_gate(entry, now)
 
     def _stage_is_late(self, entry: Entry, now: float) -> None:
         lease = entry.lease
@@ -475,9 +484,9 @@ class QueueState:
         for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC, Purpose.LATER):
             entry.stop(purpose)
         entry.failures = 0
-        if entry.stage is Stage.WAITING:
-            self._order.discard(entry, entry.flow)
-        if entry.stage in (Stage.WAITING, Stage.GATED):
+        if entry.is_kept_back:
+            self._stop_waiting(entry)
+        if entry.is_kept_back or entry.stage is Stage.GATED:
             entry.stage, entry.mark = Stage.IDLE, None
         if entry.stage is Stage.LEASED:
             entry.mark = None
