@@ -285,11 +285,11 @@ async def events(kube: KubeClient, space: str, count: int, **params: str) -> lis
     found: list[WatchEvent] = []
     path = THINGS.collection_path(space)
     async with asyncio.timeout(_COLLECTED_SECONDS), aclosing(kube.watch_lines(path, params)) as lines:
-        async for line in lines:
-            found.append(watch_event(line))
-            if len(found) == count:
+        async for together in lines:
+            found += map(watch_event, together)
+            if len(found) >= count:
                 break
-    return found
+    return found[:count]
 
 
 async def test_a_streaming_list_ends_with_a_bookmark(kube: KubeClient, space: str):

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 GO_ON = {"discovery", "events", "handover", "health", "ownership", "release", "watch"}
 """They serve many objects: one that crashes them must not end the service of the others."""
-END = {"broker", "echo", "feed", "lead", "memory", "mend", "stall", "supervise"}
+END = {"broker", "echo", "exclusivity", "feed", "lead", "memory", "mend", "stall", "supervise"}
 """What they keep would be in doubt: a new process begins from a known state."""
 ERRORS = [RuntimeError("thrown by a test"), ExceptionGroup("thrown by a test", [RuntimeError("one"), KeyError("two")])]
 

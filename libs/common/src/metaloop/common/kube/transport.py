@@ -69,8 +69,11 @@ class Exchanges(Protocol):
         """The body of a successful answer. Raises the error of kube/errors.py for any other."""
         ...
 
-    def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer as they arrive. `on_open` is called once the server has accepted the request."""
+    def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[list[bytes], None]:
+        """The lines of an answer, each list with those that arrived together.
+
+        `on_open` is called once the server has accepted the request.
+        """
         ...
 
 

@@ -173,8 +173,11 @@ class Transport:
             raise failure_of(request, answer)
         return answer.body
 
-    async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch until it ends. Raises Unanswered if the connection breaks."""
+    async def lines(self, request: Request, on_open: Callable[[], None]) -> AsyncGenerator[list[bytes], None]:
+        """The lines of a watch until it ends, each list with those that arrived together.
+
+        Raises Unanswered if the connection breaks.
+        """
         self._check(request)
         await asyncio.sleep(self._network.trip())
         self._check(request)
@@ -184,8 +187,8 @@ class Transport:
             raise failure_of(request, refused(refusal)) from None
         try:
             on_open()
-            while (line := await stream.next()) is not None:
-                yield line
+            while lines := await stream.next():
+                yield lines
         finally:
             stream.end()
 

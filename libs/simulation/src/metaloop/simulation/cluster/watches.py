@@ -53,12 +53,16 @@ class WatchStream:
         self.on_end: Callable[[], None] = _nothing
         network.later(BOOKMARK_SECONDS, self._send_bookmark)
 
-    async def next(self) -> bytes | None:
-        """The next line; None at the end."""
+    async def next(self) -> list[bytes]:
+        """The lines that arrived since; none at the end."""
         while not self._arrived:
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
-        return self._arrived.popleft()
+        lines: list[bytes] = []
+        while self._arrived and (line := self._arrived[0]) is not None:
+            lines.append(line)
+            self._arrived.popleft()
+        return lines
 
     def push(self, event: Event) -> None:
         """Send an event, if it is in the watch's scope. What enters or leaves the scope is added or deleted."""
