@@ -16,7 +16,7 @@ from metaloop.devkit.testbed.eventually import eventually, expect
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_without_nats_it_is_alive_but_not_ready_says_why_and_ends_when_it_is_told_to(plane: ControlPlane):
+async def test_without_nats_it_is_alive_but_not_ready_and_ends_when_told_to(plane: ControlPlane):
     nats_port, port = free_ports(2)
     options = ("--nats-url", f"nats://127.0.0.1:{nats_port}", "--kubeconfig", str(plane.kubeconfig_path), "--port", str(port))
     async with _started(*options) as process:

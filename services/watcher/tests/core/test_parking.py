@@ -27,7 +27,7 @@ def frozen(hand: QueueInHand, *keys: JobKey) -> None:
     assert hand.take_all() == []
 
 
-def test_fresh_key_of_another_controller_is_offered_at_once_beside_a_thousand_frozen_ones(hand: QueueInHand):
+def test_fresh_key_of_another_controller_passes_a_thousand_frozen_ones(hand: QueueInHand):
     frozen(hand, *FROZEN)
     for _ in range(30):
         hand.wait(1.0)
