@@ -112,6 +112,60 @@ async def test_what_is_published_while_the_server_is_down_is_sent_when_it_is_bac
 
 
 @pytest.mark.chaos
+async def heard_by(connection: Connection, subject: str = "heard") -> list[bytes]:
+    """The bodies of the messages to `subject` from now on, in order."""
+    heard: list[bytes] = []
+
+    async def hear(message: Message) -> None:
+        heard.append(message.data)
+
+    await connection.subscribe(subject, hear)
+    await connection.check()
+    return heard
+
+
+async def test_what_is_published_soon_is_sent_by_itself(connection: Connection):
+    heard = await heard_by(connection)
+
+    connection.publish_soon("heard", b"one")
+    connection.publish_soon("heard", b"two")
+
+    await eventually(lambda: heard == [b"one", b"two"])
+
+
+async def test_what_is_published_soon_goes_before_the_next_message(connection: Connection):
+    heard = await heard_by(connection)
+
+    connection.publish_soon("heard", b"one")
+    await connection.publish("heard", b"two")
+    connection.publish_soon("heard", b"three")
+
+    await eventually(lambda: heard == [b"one", b"two", b"three"])
+
+
+async def test_what_is_published_soon_is_sent_before_the_connection_closes(broker: Broker, connection: Connection):
+    heard = await heard_by(connection)
+
+    async with connected(broker.url, name="brief") as brief:
+        brief.publish_soon("heard", b"goodbye")
+
+    await eventually(lambda: heard == [b"goodbye"])
+
+
+async def test_no_more_is_published_soon_than_can_wait_for_the_server(broker: Broker, connection: Connection):
+    await broker.kill()
+    await eventually(lambda: not connection.is_connected)
+
+    for _ in range(16):
+        await connection.publish("heard", bytes(1023 * 1024))
+
+    with pytest.raises(Unavailable, match="too much waits"):
+        connection.publish_soon("heard", bytes(1024 * 1024))
+    await broker.restart()
+    await eventually(lambda: connection.is_connected)
+    await connection.check()
+
+
 async def test_a_server_that_stood_still_for_long_is_reached_again(broker: Broker, connection: Connection):
     """The connection stays open meanwhile, and carries nothing."""
     await echo(connection)

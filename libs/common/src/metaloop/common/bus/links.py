@@ -142,8 +142,8 @@ class WorkerLink(Link, Protocol):
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended.
 
-        The report may be of any size, and may be lost. While the link is disconnected, it is kept; raises Unavailable
-        where too much waits to be sent.
+        It may be of any size. It may be on its way only a moment after this returns, and it may be lost. While the link
+        is disconnected, it is kept; raises Unavailable where too much waits to be sent.
         """
         ...
 

@@ -28,10 +28,10 @@ def chunks_of(body: bytes, *, max_payload: int) -> list[bytes]:
     return [_chunk(message, number, len(starts), body[start : start + size]) for number, start in enumerate(starts)]
 
 
-async def publish(connection: Connection, subject: str, body: bytes) -> None:
-    """Sends a message of any size to a subject whose receiver joins chunks. Raises Unavailable."""
+def publish_soon(connection: Connection, subject: str, body: bytes) -> None:
+    """Sends a message of any size with the next one, to a subject whose receiver joins chunks. Raises Unavailable."""
     for chunk in chunks_of(body, max_payload=connection.max_payload):
-        await connection.publish(subject, chunk)
+        connection.publish_soon(subject, chunk)
 
 
 class ChunkJoiner:

@@ -46,7 +46,7 @@ class NatsDelivery:
         The reply subject has the server's confirmation go to the watcher: that is the receipt.
         """
         receipt = self.subjects.receipt(self.job.shard, lease) if lease else ""
-        await self.connection.publish(self.ack_subject, b"+ACK", reply=receipt)
+        self.connection.publish_soon(self.ack_subject, b"+ACK", reply=receipt)
 
     async def give_back(self, *, after_seconds: float = 0.0) -> None:
         """Refuse the message, with a delay."""

@@ -82,7 +82,7 @@ class NatsWorkerLink:
 
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended. Raises Unavailable where too much waits to be sent."""
-        await chunks.publish(self._connection, self._subjects.report(shard), report.to_bytes())
+        chunks.publish_soon(self._connection, self._subjects.report(shard), report.to_bytes())
 
     @asynccontextmanager
     async def answering_held(self, held_in: Callable[[str], Renewal]) -> AsyncIterator[None]:
