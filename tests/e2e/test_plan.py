@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from metaloop.common.api.revision import REVISIONS
@@ -17,9 +18,10 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.devkit.dryrun.gateway import local_gateway
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS
 from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
+from metaloop.devkit.testbed.mapping import copying
 from metaloop.devkit.testbed.story import THINGS, answer_with, config_maps_of
 from metaloop.devkit.testbed.webhook import Behaviour, Reply, Webhook
 from metaloop.devkit.workdir import run_folder
@@ -142,6 +144,33 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     assert told["outcome"]["result"] == "done"
     assert (told["controller"], told["parent"]) == ("CompositeController/settled", "Thing default/old")
     assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
+
+
+@pytest.mark.parametrize(("options", "planned"), [((), 5), (("--parts", "0"), 7), (("--parts", "2"), 2), (("--part", "in-3"), 1)])
+async def test_plan_of_a_map_controller_shows_some_inputs_or_all(desk: Desk, options: tuple[str, ...], planned: int) -> None:
+    name = f"maps-{planned}"
+    maps: JsonObject = {"apiVersion": "v1", "resource": "configmaps"}
+    spec: JsonObject = {
+        "parentResource": {"apiVersion": THINGS.api_version, "resource": THINGS.resource, "labelSelector": {"matchLabels": {"of": name}}},
+        "inputResources": [maps],
+        "outputResources": [maps],
+        "hooks": {"map": {"webhook": {"url": desk.webhook.on(name, copying("copy"))}}},
+    }
+    manifest: JsonObject = {"apiVersion": MAPS.api_version, "kind": MAPS.kind, "metadata": {"name": name}, "spec": spec}
+    await desk.platform.cluster.create(MAPS, manifest)
+    await desk.parent(name, of=name, selector={"matchLabels": {"for": name}})
+    for number in range(7):
+        source = config_map(f"in-{number}" if planned == 1 else f"{name}-{number}", labels={"for": name})
+        await desk.platform.cluster.create(CONFIG_MAPS, source, namespace="default")
+    mark = desk.platform.audit.mark()
+
+    ended = await desk.types("plan", f"{MAPS.kind}/{name}", f"default/{name}", *options, "--output", "json")
+
+    assert ended.code == 0, ended.err
+    parts = json.loads(ended.out)["parts"]
+    assert [[write["verb"] for write in part["writes"]] for part in parts] == [["create"]] * planned
+    assert ("other parts were not planned" in ended.err) == (planned < 7)
+    assert {each.verb for each in desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:

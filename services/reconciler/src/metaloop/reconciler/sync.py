@@ -200,7 +200,7 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
     finished = FinishedSync(
         key=run.key,
         parent=run.granted.observation.parent,
-        part=_part_in(run.granted.observation),
+        part=part_of(run.granted.observation),
         outcome=outcome,
         actions=journal.actions,
         seconds=seconds,
@@ -220,7 +220,7 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
     )
 
 
-def _part_in(observation: Observation) -> str:
+def part_of(observation: Observation) -> str:
     """The part of a parent as people know it: its input, or its key where it has none."""
     inputs = (obj for group in observation.inputs for obj in group.objects)
     return next(map(unstructured.describe, inputs), observation.part) if observation.part else ""

@@ -172,6 +172,10 @@ def plan_command(  # noqa: PLR0913 - one argument for each option of the command
     gateway_token: Annotated[str, typer.Option(help="The token of that gateway.", envvar="METALOOP_GATEWAY_TOKEN", show_envvar=True)] = "",
     apply_strategy: Annotated[ApplyStrategy, typer.Option(help="The same as the reconcilers' setting.")] = ApplyStrategy.DYNAMIC_APPLY,
     field_manager: Annotated[str, typer.Option(help="The same as the reconcilers' setting.")] = "metacontroller",
+    part: Annotated[
+        str, typer.Option(help="Where a parent's inputs are synced one by one: only the input with this name, NAMESPACE/NAME, or map key.")
+    ] = "",
+    parts: Annotated[int, typer.Option(help="How many such inputs at most; 0 for all.", min=0)] = 5,
     output: Annotated[Output, typer.Option("--output", "-o", help="The format of the plan.")] = Output.TEXT,
 ) -> None:
     """Print what a sync of a live parent would write, and why, with a diff of each write.
@@ -188,6 +192,8 @@ def plan_command(  # noqa: PLR0913 - one argument for each option of the command
         apply_strategy=apply_strategy,
         field_manager=field_manager,
         as_json=output is Output.JSON,
+        part=part,
+        parts=parts,
     )
     run(plan(options))
 

@@ -38,6 +38,8 @@ class ClusterSnapshot:
         self._running = RunningControllers(self._caches)
         self._subscriptions = RelatedSubscriptions(self._caches, served=self, needs_changed=Event())
         self._observer = Observer(self._running, self._caches, subscriptions=self._subscriptions)
+        self.parts: list[JobKey] = []
+        """The parts of the observed parent, for kinds whose parents have any."""
 
     @property
     def resources(self) -> Mapping[ResourceId, ResourceInfo]:
@@ -53,15 +55,20 @@ class ClusterSnapshot:
         namespace = unstructured.namespace(parent)
         for parents in instance.parents:
             self._fill(parents.watch, [parent] if parents.watch.resource.id == info.id else [])
-        for group in instance.groups:
-            if group.watch.resource.id != info.id:
-                self._fill(group.watch, await self._listed(group.watch.resource, namespace))
+        for watch in {group.watch.id: group.watch for group in instance.groups}.values():
+            if watch.resource.id != info.id:
+                self._fill(watch, await self._listed(watch.resource, namespace))
         self._running.show(instance.controller.id, dumps(controller))
-        self._running.start(instance)
-        key = JobKey(instance.controller.id, info.id, namespace, unstructured.name(parent))
+        self.parts = [key for key in self._running.start(instance) if key.part]
+        return self.granted(JobKey(instance.controller.id, info.id, namespace, unstructured.name(parent)))
+
+    def granted(self, key: JobKey) -> Granted:
+        """The grant that a claim on the observed parent, or on one of its `parts`, would get. Raises NothingToPlan."""
         observation = self._observer.observe(key)
         if isinstance(observation, Gone):
-            raise NothingToPlan(f"{instance.controller.id} does not serve {unstructured.describe(parent)}: {observation.reason}")
+            raise NothingToPlan(
+                f"{key.controller} does not serve {'/'.join(filter(None, (key.namespace, key.name)))}: {observation.reason}"
+            )
         granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="plan", lease_seconds=_LEASE_SECONDS)))
         if not isinstance(granted, Granted):
             raise Unavailable("the listed objects can't be read")
