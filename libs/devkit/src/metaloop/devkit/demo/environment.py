@@ -21,16 +21,16 @@ from metaloop.devkit.ports import LOOPBACK
 from metaloop.devkit.processes import Program, group, start_on_free_port
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import Request
-from metaloop.devkit.testbed.builtin import SECRETS, SERVICES, STATEFUL_SETS, named
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.builtin import CLAIMS, SECRETS, SERVICES, STATEFUL_SETS, named
+from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.lab import Platform, install
 from metaloop.devkit.workdir import private_folder
 
 _CRD_FILE = "crd.yaml"
 _CONTROLLER_FILE = "controller.yaml"
 _CONFLICT = 409
-_CONTROLLERS = {resource.kind: resource for resource in (COMPOSITES, DECORATORS)}
-_BUILTIN = {resource.kind: resource for resource in (NAMESPACES, CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS)}
+_CONTROLLERS = {resource.kind: resource for resource in (COMPOSITES, DECORATORS, MAPS)}
+_BUILTIN = {resource.kind: resource for resource in (NAMESPACES, CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, CLAIMS)}
 _HOOK_CALLS = re.compile(r"^metacontroller_(?:sync|finalize|customize)_requests_total\{.*\} ([0-9.e+]+)$", re.MULTILINE)
 _HOST_AND_PORT = re.compile(r"^http://[^/]+")
 

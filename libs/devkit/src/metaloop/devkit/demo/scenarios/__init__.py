@@ -9,11 +9,13 @@ from metaloop.devkit.demo.scenarios import (
     catset,
     cluster_parent,
     configmap_propagation,
+    configmap_transform,
     global_configmap,
     hello,
     indexed_job,
     secret_propagation,
     service_per_pod,
+    snapshot_schedule,
 )
 
 SCENARIOS: Mapping[str, Scenario[Any]] = {
@@ -26,5 +28,7 @@ SCENARIOS: Mapping[str, Scenario[Any]] = {
     "bluegreen": bluegreen.SCENARIO,
     "catset": catset.SCENARIO,
     "indexed-job": indexed_job.SCENARIO,
+    "configmap-transform": configmap_transform.SCENARIO,
+    "snapshot-schedule": snapshot_schedule.SCENARIO,
 }
 """By the name of the example, the simplest first."""
