@@ -1,6 +1,7 @@
 """The status of a MapController's parent, resyncs, failing inputs, and specs that can't be served."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
@@ -13,7 +14,7 @@ from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import child_rule
 from metaloop.devkit.testbed.mapping import Mapped, copying
 from metaloop.devkit.testbed.story import THINGS, Story
-from metaloop.devkit.testbed.webhook import Reply
+from metaloop.devkit.testbed.webhook import Answer, Reply
 
 REALMS = manifests.parent_resource("maprealms", namespaced=False)
 
@@ -73,7 +74,7 @@ async def test_status_counts_the_conditions_of_outputs(mapped: Mapped) -> None:
 
 
 async def test_failing_input_is_told_and_does_not_hold_the_others(mapped: Mapped) -> None:
-    def all_but_b(request: JsonObject) -> JsonObject | Reply:
+    def all_but_b(request: JsonObject) -> Answer | Awaitable[Answer]:
         name = unstructured.name(unstructured.child_object(request, "input"))
         return Reply(body=b"no", status=500) if name == "b" and not healed else copying("copy")(request)
 
