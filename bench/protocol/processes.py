@@ -41,6 +41,8 @@ SHARD = "0/1"
 PARENTS = ResourceInfo(api_version="bench.metaloop/v1", resource="parents", kind="Parent", namespaced=True)
 CHILDREN = ResourceId("bench.metaloop/v1", "children")
 CONTROLLER = ControllerId("CompositeController", "bench")
+_CLUSTER = "5a2bd3ff-6c43-4a0e-9d58-2f0f3a1c9b77"
+"""Claims name it, as in a real cluster."""
 PADDING = "x" * 2000
 
 
@@ -119,7 +121,7 @@ async def watcher(args: argparse.Namespace, connection: Connection) -> None:
     cache = Cache()
     queue = WorkQueue(shard=SHARD, cache=cache, is_behind=lambda *_: False, limits=Limits(lease_seconds=args.ack_wait))
     claims = Claims(queue, observe=cache.observe, is_behind=lambda _: False, lease_seconds=args.ack_wait)
-    link = NatsWatcherLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait), shard=SHARD)
+    link = NatsWatcherLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait, cluster=_CLUSTER), shard=SHARD)
     dispatcher = Dispatcher(link, queue=queue, claims=claims, routing=NoRouting(), leads=lambda: True)
     async with dispatcher.open(), asyncio.TaskGroup() as tasks:
         watch = TableWatch(cache, queue)
@@ -201,7 +203,7 @@ async def worker(args: argparse.Namespace, connection: Connection) -> None:
     table = TableClient(reader, writer)
     sync = idling(hook_seconds=args.hook) if args.idle else applying(table, hook_seconds=args.hook)
     settings = WorkerSettings(active_jobs=args.active, waiting_jobs=args.waiting, ack_wait_seconds=args.ack_wait)
-    link = NatsWorkerLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait))
+    link = NatsWorkerLink(connection, StreamSettings(ack_wait_seconds=args.ack_wait, cluster=_CLUSTER))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(table.read())
         tasks.create_task(Worker(link, sync=sync, settings=settings).run())  # type: ignore[arg-type]
