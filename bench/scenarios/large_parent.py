@@ -31,6 +31,7 @@ async def measure(run: Run) -> list[Figure]:
         await system.hook.forget_calls()
         mark, before = system.audit.mark(), system.usage()
         seconds = await _create_large(system, children)
+        await system.quiet()
         used, requests = system.usage().since(before), system.audit.ours_since(mark)
         calls = sum(call.parent == _LARGE for call in await system.hook.calls())
         repaired = await _lose_a_child(system)
