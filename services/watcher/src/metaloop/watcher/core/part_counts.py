@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.selector import Selector
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.record import ObjectKey
 
@@ -88,6 +89,8 @@ class PartCounts:
     """The parts whose sync has not ended since all of them were marked."""
     failing: dict[str, SyncReport] = field(default_factory=dict[str, SyncReport])
     """The last report of each part whose last sync failed."""
+    selector: Selector | None = None
+    """What the inputs are selected by; None where nobody knows."""
 
     @staticmethod
     def empty(uid: str, *, inputs: int, outputs: int) -> "PartCounts":
@@ -102,6 +105,10 @@ class PartCounts:
     def has(self, part: str) -> bool:
         """Whether anything is left of a part."""
         return part in self.inputs or part in self.places
+
+    def without_inputs(self) -> "PartCounts":
+        """The same outputs, and no inputs: they are to be selected anew. Nothing is pending, and nothing fails."""
+        return PartCounts(self.uid, [0] * len(self.input_totals), self.output_counts, places=self.places, outputs=self.outputs)
 
     def put_input(self, part: str, place: PartObject) -> bool:
         """Have the input of a part; whether it had none."""

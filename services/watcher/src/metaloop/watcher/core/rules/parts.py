@@ -104,25 +104,41 @@ class Parts:
             return
         if known is not None and known.uid == new.uid and change.old is not None and is_status_only(change.old, new):
             return
-        counts = self.counts[key] = self.counted(new, caches)
-        parts = dict.fromkeys((*(known.parts() if known is not None else ()), *counts.parts()))
-        if self.selectors.selector_of(key) is None:
+        counts = self.counts[key] = self._recounted(new, known, caches)
+        if counts.selector is None:
             return  # nobody knows what its inputs are: the sync of the parent itself says why
-        counts.pending.update(counts.parts())
+        parts = dict.fromkeys(counts.parts())
+        counts.pending.update(parts)
+        if known is not None and known is not counts:
+            parts |= dict.fromkeys(known.parts())
         yield Swept([self.parents.key(key, part) for part in parts])
+
+    def _recounted(self, parent: Record, known: PartCounts | None, caches: Caches) -> PartCounts:
+        """The counts after a change of the parent. What the change does not concern is not looked at again."""
+        if known is None or known.uid != parent.uid:
+            return self.counted(parent, caches)
+        if known.selector == self.selectors.selector_of(parent.key):
+            return known
+        counts = known.without_inputs()
+        self._select_inputs(parent, counts, caches)
+        return counts
 
     def counted(self, parent: Record, caches: Caches) -> PartCounts:
         """What there is of the parts of a parent, by a look at the caches. Nothing is pending, and nothing fails."""
         counts = PartCounts.empty(parent.uid, inputs=len(self.inputs), outputs=len(self.outputs))
-        for position, group in enumerate(self.inputs):
-            for record in self._selected(parent, group, caches):
-                counts.put_input(self.part_of(record.uid), PartObject(position, record.key))
+        self._select_inputs(parent, counts, caches)
         for position, group in enumerate(self.outputs):
             for record in caches[group.watch.id].owned_by(parent.uid):
                 output = self.output_of(record)
                 if output is not None:
                     counts.put_output(PartObject(position, record.key), output)
         return counts
+
+    def _select_inputs(self, parent: Record, counts: PartCounts, caches: Caches) -> None:
+        counts.selector = self.selectors.selector_of(parent.key)
+        for position, group in enumerate(self.inputs):
+            for record in self._selected(parent, group, caches):
+                counts.put_input(self.part_of(record.uid), PartObject(position, record.key))
 
     def _selected(self, parent: Record, group: Group, caches: Caches) -> Iterator[Record]:
         selector, cache, namespace = self.selectors.selector_of(parent.key), caches[group.watch.id], parent.key[0]
