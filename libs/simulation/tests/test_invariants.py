@@ -62,7 +62,7 @@ class Scene:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{unstructured.name(child)}"
         self.world.api.act(by, Request(method="DELETE", target=path, body=dumps({})))
 
-    def report(self, child: JsonObject, *, version: str) -> None:
+    def report(self, child: JsonObject, *, version: str, after_seconds: float = 0.0) -> None:
         """The watcher takes a report that names one write to a child."""
         write = Write(
             resource=CONFIG_MAPS.id,
@@ -72,6 +72,7 @@ class Scene:
             resource_version=version,
         )
         taken = SyncReport(key=job_key("parent"), lease="lease", result="done", writes=[write])
+        self.world.broker.reported_at["lease"] = now() - after_seconds
         for listener in self.world.broker.on_report:
             listener(self.world.watchers[0].port, taken)
 
@@ -162,6 +163,19 @@ def test_a_hook_that_is_shown_our_own_writes_is_fine():
         child = made.child("a")
         made.report(child, version=unstructured.resource_version(child))
         made.begin("reconciler-1", observed={"a": child})
+        return made.violations
+
+    assert on_virtual_time(main()) == []
+
+
+def test_a_report_that_comes_late_counts_for_nothing():
+    """Its lease is over by then."""
+
+    async def main() -> list[str]:
+        made = await scene()
+        child = made.child("a")
+        made.report(child, version=unstructured.resource_version(child), after_seconds=5.0)
+        made.begin("reconciler-1")
         return made.violations
 
     assert on_virtual_time(main()) == []

@@ -75,8 +75,11 @@ class Invariants:
                 self.world.history.violation(f"two live hook calls for {name}: by {other.caller} and by {call.caller}")
 
     def _reported(self, watcher: Port, report: SyncReport) -> None:
-        if self.world.processes[watcher.process].stalled_until >= asyncio.get_running_loop().time() - _STALE_SECONDS:
+        oldest = asyncio.get_running_loop().time() - _STALE_SECONDS
+        if self.world.processes[watcher.process].stalled_until >= oldest:
             return  # another watcher may lead by now, and know nothing of it
+        if self.world.broker.reported_at.get(report.lease, oldest) < oldest:
+            return  # its lease may be over by now, and the report with it
         taken = _Report(at=asyncio.get_running_loop().time(), watcher=watcher, writes=report.writes)
         self._reports[report.key.namespace, report.key.name] = taken
 

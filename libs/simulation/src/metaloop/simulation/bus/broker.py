@@ -41,6 +41,8 @@ class Broker:
         self.is_up = True
         self.on_report: list[Callable[[Port, SyncReport], None]] = []
         """Called with each report that a watcher took, and the watcher's port."""
+        self.reported_at: dict[str, float] = {}
+        """When the worker made its report, by lease."""
         self._subscriptions: dict[Subject, list[_Subscription]] = {}
         self._wires: list[Wire] = []
 

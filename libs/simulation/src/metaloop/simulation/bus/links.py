@@ -187,6 +187,7 @@ class MemoryWorkerLink(MemoryLink):
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended."""
         wire, message = self.wire, report.to_bytes()
+        wire.broker.reported_at[report.lease] = asyncio.get_running_loop().time()
         wire.send(("report", shard), lambda: wire.broker.publish(wire, ("report", shard), message, _no_reply))
 
     @asynccontextmanager
