@@ -19,7 +19,7 @@ from metaloop.common.objects.resource import ResourceId
 
 
 class ControllerId(NamedTuple):
-    """Which controller: `CompositeController` or `DecoratorController`, and its name."""
+    """Which controller: the name of its kind, as in `CompositeController`, and its own name."""
 
     kind: str
     name: str
