@@ -38,6 +38,8 @@ class ClusterSnapshot:
         self._running = RunningControllers(self._caches)
         self._subscriptions = RelatedSubscriptions(self._caches, served=self, needs_changed=Event())
         self._observer = Observer(self._running, self._caches, subscriptions=self._subscriptions)
+        self._kind = ""
+        """The kind of the observed parent."""
         self.parts: list[JobKey] = []
         """The parts of the observed parent, for kinds whose parents have any."""
 
@@ -52,7 +54,7 @@ class ClusterSnapshot:
         Raises NothingToPlan if the controller does not serve the parent.
         """
         controller, parent = unpaused(controller), unpaused(parent)
-        namespace = unstructured.namespace(parent)
+        namespace, self._kind = unstructured.namespace(parent), info.kind
         for parents in instance.parents:
             self._fill(parents.watch, [parent] if parents.watch.resource.id == info.id else [])
         for watch in {group.watch.id: group.watch for group in instance.groups}.values():
@@ -66,9 +68,8 @@ class ClusterSnapshot:
         """The grant that a claim on the observed parent, or on one of its `parts`, would get. Raises NothingToPlan."""
         observation = self._observer.observe(key)
         if isinstance(observation, Gone):
-            raise NothingToPlan(
-                f"{key.controller} does not serve {'/'.join(filter(None, (key.namespace, key.name)))}: {observation.reason}"
-            )
+            name = "/".join(filter(None, (key.namespace, key.name)))
+            raise NothingToPlan(f"{key.controller} does not serve {self._kind} {name}: {observation.reason}")
         granted = reply_from_bytes(reply_to_bytes(CachedGrant(observation=observation, lease="plan", lease_seconds=_LEASE_SECONDS)))
         if not isinstance(granted, Granted):
             raise Unavailable("the listed objects can't be read")
