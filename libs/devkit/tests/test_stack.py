@@ -1,7 +1,7 @@
 """The three services as processes: which are run, on which ports, and with which settings."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class Handler(BaseHTTPRequestHandler):
 
 HTTPServer(("127.0.0.1", int(os.environ["METALOOP_PORT"])), Handler).serve_forever()
 """
-PROGRAMS = dict.fromkeys(("watcher", "hookgateway", "reconciler"), ("-c", SERVICE))
+PROGRAMS: Mapping[str, Sequence[str]] = dict.fromkeys(("watcher", "hookgateway", "reconciler"), ("-c", SERVICE))
 
 
 @asynccontextmanager
