@@ -155,9 +155,8 @@ async def test_requests_above_the_limit_are_told_to_come_again(proxied: Proxied)
 
 
 async def test_watches_are_not_limited(proxied: Proxied) -> None:
+    proxied.proxy.most_at_once = 1
     async with proxied.watching():
-        proxied.proxy.most_at_once = 1
-
         assert await proxied.status(proxied.path) == 200
         async with proxied.session.get(proxied.path, params={"watch": "true"}) as second:
             assert second.status == 200
