@@ -100,15 +100,16 @@ async def test_pod_that_never_restarts_succeeds_or_fails_once(pods: Pods) -> Non
 
 
 async def test_pod_that_is_up_to_date_is_not_written_again(pods: Pods) -> None:
-    await pods.create("a")
+    await pods.create("current")
+    ready: JsonObject = {"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    change: JsonObject = {"status": {"phase": "Running", "conditions": [ready]}}
+    before = await pods.cluster.patch(PODS, pods.namespace, "current", change, subresource="status")
+
+    await pods.create("new")  # is listed after `current`, so that `current` is looked at first
     async with pods.kubelet():
-        await pods.reach(a="Running")
-        before = await pods.get("a")
+        await pods.reach(new="Running")
 
-        await pods.create("later")
-        await pods.reach(later="Running")
-
-    assert await pods.get("a") == before
+    assert await pods.get("current") == before
 
 
 async def test_claim_is_bound(pods: Pods) -> None:
