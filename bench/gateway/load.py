@@ -4,7 +4,7 @@ import asyncio
 import json
 import statistics
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -72,12 +72,12 @@ async def run_load(port: int, request: bytes, *, in_flight: int, seconds: float)
 
 async def _keep_calling(port: int, request: bytes, load: Load, *, until: float) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=_LONGEST_LINE)
-    while perf_counter() < until:
-        began = perf_counter()
-        if not await _call(reader, writer, request):
-            load.errors += 1
-        load.latencies.append(perf_counter() - began)
-    writer.close()
+    with closing(writer):
+        while perf_counter() < until:
+            began = perf_counter()
+            if not await _call(reader, writer, request):
+                load.errors += 1
+            load.latencies.append(perf_counter() - began)
 
 
 async def _call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> bool:
@@ -107,12 +107,13 @@ class HangingCalls:
 
     async def _keep_calling(self) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=_LONGEST_LINE)
-        while True:
-            await self.is_on.wait()
-            writer.write(self._request)
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            verdict = json.loads(await reader.readexactly(_content_length(head)))
-            await asyncio.sleep(verdict.get("afterSeconds") or 0.1)
+        with closing(writer):
+            while True:
+                await self.is_on.wait()
+                writer.write(self._request)
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                verdict = json.loads(await reader.readexactly(_content_length(head)))
+                await asyncio.sleep(verdict.get("afterSeconds") or 0.1)
 
 
 def _content_length(head: bytes) -> int:

@@ -34,7 +34,9 @@ console.error("it broke")
 """
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(4.21, "4.2 s"), (37.4, "37 s"), (185.0, "3 min 05 s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4.21, "4.2 s"), (9.96, "10 s"), (37.4, "37 s"), (59.6, "1 min 00 s"), (185.0, "3 min 05 s")]
+)
 def test_duration_is_written_as_people_do(seconds: float, text: str) -> None:
     assert console.duration(seconds) == text
 

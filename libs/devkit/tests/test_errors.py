@@ -19,6 +19,13 @@ def test_a_short_log_is_its_own_tail(tmp_path: Path) -> None:
     assert tail_of(log) == "first\nlast"
 
 
+def test_the_tail_of_an_endless_last_line_is_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("ok\npanic: " + "x" * 70_000 + " and why\n")
+
+    assert tail_of(log).endswith("x and why")
+
+
 def test_a_missing_log_has_an_empty_tail(tmp_path: Path) -> None:
     assert tail_of(tmp_path / "log") == ""
 

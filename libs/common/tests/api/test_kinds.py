@@ -72,6 +72,15 @@ def test_controller_without_a_spec_is_invalid(kind: str, fields: JsonObject):
     assert (caught.value.field, str(caught.value)) == ("spec", "spec: is missing")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spec", ["x", [], 1], ids=repr)
+def test_spec_that_is_no_object_is_invalid(kind: str, spec: JsonValue):
+    with pytest.raises(InvalidSpec) as caught:
+        parse_controller({"kind": kind, "metadata": {"name": "c"}, "spec": spec})
+
+    assert (caught.value.field, str(caught.value)) == ("spec", "spec: must be an object")
+
+
 @pytest.mark.parametrize("method", UPDATE_METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind_accepts_exactly_the_update_methods_of_its_row(kind: str, method: UpdateMethod):

@@ -83,6 +83,6 @@ class Job:
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "Job":
-        """The job of a wire form; raises ValueError or KeyError for anything else."""
+        """The job of a wire form; raises ValueError, KeyError or TypeError for anything else."""
         raw = loads(wire)
         return cls(key=JobKey.from_wire(raw["key"]), shard=raw["shard"], reason=raw["reason"], traceparent=raw["traceparent"])

@@ -79,7 +79,7 @@ class SyncReport:
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "SyncReport":
-        """The report from its wire form; raises ValueError or KeyError for anything else."""
+        """The report from its wire form; raises ValueError, KeyError or TypeError for anything else."""
         raw = loads(wire)
         return cls(
             key=JobKey.from_wire(raw["key"]),

@@ -71,5 +71,6 @@ def tail_of(log: Path) -> str:
             lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ""
-    # Where the log is longer than what was read of it, the first line is only a part of one.
-    return "\n".join(lines[bool(beginning) :][-_TAIL_LINES:])
+    # Where the log is longer than what was read of it, the first line is only a part of one: better than nothing.
+    complete = lines[1:] if beginning else lines
+    return "\n".join((complete or lines)[-_TAIL_LINES:])

@@ -5,12 +5,11 @@ from typing import ClassVar
 
 from orjson import Fragment
 
-from metaloop.common.api import fields
 from metaloop.common.api.hook import Hooks
 from metaloop.common.api.rules import ChildRule
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
-from metaloop.common.json import JsonObject, dumps
+from metaloop.common.json import JsonObject, dumps, is_object
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import EVERYTHING, Labels, Selector
 
@@ -77,7 +76,9 @@ def finalizer_of(controller: ControllerId) -> str:
 
 def spec_of(raw: JsonObject) -> JsonObject:
     """The spec of a controller. Raises InvalidSpec if it is missing."""
-    spec = fields.object_at(raw, "spec", "")
+    spec = raw.get("spec")
     if spec is None:
         raise InvalidSpec("spec", "is missing")
+    if not is_object(spec):
+        raise InvalidSpec("spec", "must be an object")
     return spec
