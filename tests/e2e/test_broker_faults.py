@@ -117,6 +117,7 @@ async def test_a_slow_broker_makes_all_slower_and_nothing_wrong(broken: Broken, 
         broken.proxy.delay_seconds = 0.0
 
 
+@pytest.mark.chaos  # it waits for longer than a minute
 @pytest.mark.timeout(180)
 async def test_services_outlive_an_outage_that_is_longer_than_their_liveness_threshold(broken: Broken) -> None:
     """A kubelet that restarted them would have the whole cluster listed again; CrashLoopBackOff would add minutes."""

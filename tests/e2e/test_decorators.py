@@ -128,8 +128,8 @@ async def test_decorator_and_composite_share_a_parent(story: Story, decorator: D
     await eventually(lambda: _is_shown(decorator, {"thing-p-a"}))
     assert set(await story.config_maps(of="p")) == {"p-0", "p-1", "p-2"}
     mark = story.lab.audit.mark()
-    await story.relabel("p", {"again": "1"})
     calls, composite_calls = len(decorator.calls()), len(story.calls())
+    await story.relabel("p", {"again": "1"})
     await eventually(lambda: decorator.called(calls + 1))
     await eventually(lambda: story.called(composite_calls + 1))
     assert story.writes_since(mark) == []

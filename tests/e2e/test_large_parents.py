@@ -1,4 +1,4 @@
-"""A parent with ten thousand children, with the default settings of all services."""
+"""A parent whose children are 20 MB together, with the default settings of all services."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import THINGS, Story, answer_with
 from metaloop.devkit.workdir import run_folder
 
-_CHILDREN, _BYTES = 10_000, 2_000
+_CHILDREN, _BYTES = 2_500, 8_000
 _CONVERGED_SECONDS = 240.0
 
 
@@ -30,16 +30,16 @@ async def story(assets: Path) -> AsyncIterator[Story]:
             await story.end()
 
 
-def ten_thousand_children(request: JsonObject) -> JsonObject:
-    """The hook: each child has two kilobytes."""
+def many_large_children(request: JsonObject) -> JsonObject:
+    """The hook: each child has eight kilobytes."""
     name = unstructured.name(unstructured.child_object(request, "parent"))
     data = {"text": "x" * _BYTES}
     return answer_with(request, [config_map(f"{name}-{index}", labels={"parent": name}, data=data) for index in range(_CHILDREN)])
 
 
 @pytest.mark.timeout(400)
-async def test_parent_with_ten_thousand_children_converges(story: Story) -> None:
-    await story.controller(ten_thousand_children)
+async def test_parent_with_many_large_children_converges(story: Story) -> None:
+    await story.controller(many_large_children)
 
     await story.parent("p")
 
