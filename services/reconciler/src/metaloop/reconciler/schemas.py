@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JSONDecodeError, JsonObject, is_object, loads
 from metaloop.common.machine import monotonic
@@ -118,14 +119,13 @@ class Schemas:
 
     async def _is_read(self, api_version: str, path: str) -> bool:
         """Whether a version's document could be read. If not, its kinds keep their schemas, and all others go on."""
-        try:
-            await self._refresh_version(api_version, path)
-        except (MetaloopError, JSONDecodeError) as error:
-            log.warning("schemas.unknown", **{fields.GROUP_VERSION: api_version, fields.ERROR: str(error)})
-        except Exception:  # the top of the loop over documents: what a server serves as one may be anything
-            log.exception("schemas.malformed", **{fields.GROUP_VERSION: api_version})
-        else:
-            return True
+        with crash_logged("schemas.malformed", **{fields.GROUP_VERSION: api_version}):  # what is served may be anything
+            try:
+                await self._refresh_version(api_version, path)
+            except (MetaloopError, JSONDecodeError) as error:
+                log.warning("schemas.unknown", **{fields.GROUP_VERSION: api_version, fields.ERROR: str(error)})
+            else:
+                return True
         return False
 
     async def _refresh_version(self, api_version: str, path: str) -> None:

@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         self._exchanges = 0
         # Asked once: before Python 3.12, each `get_running_loop` makes a system call.
         self._loop = asyncio.get_running_loop()
-        self.idle_since = 0.0
+        self._idle_since = 0.0
         """When its last answer was complete, by the event loop's clock."""
 
     @property
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
     @property
     def idle_seconds(self) -> float:
         """How long it has not been used."""
-        return self._loop.time() - self.idle_since
+        return self._loop.time() - self._idle_since
 
     async def exchange(self, *request: bytes, permit: Permit = always) -> Answer:
         """Send a request, given in parts, and return its answer.
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
             raise end
         self._expected = None
         self._exchanges += 1
-        self.idle_since = self._loop.time()
+        self._idle_since = self._loop.time()
         return end
 
     def cut(self) -> None:

@@ -1,7 +1,7 @@
 """The two links of `metaloop.common.bus.links` over the model's broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -9,17 +9,15 @@ from typing import Final
 
 from metaloop.common.bus.links import ANSWER_SECONDS, JobHandler, JobSource, Leads, OnLease, Room, WatcherHandler, unheeded
 from metaloop.common.bus.messages import ClaimRequest, Lost, OfferOutcome, Presence, RelatedRequest, Renewal
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps, loads
 from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes, terms_in
 from metaloop.common.report import SyncReport
-from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import is_set_within
 from metaloop.simulation.bus.broker import Reply, Wire
 from metaloop.simulation.bus.stream import Entry
-
-log = get_logger()
 
 PART_BYTES: Final = 64 * 1024
 """A larger reply is handed out in parts."""
@@ -320,7 +318,7 @@ class MemoryWatcherLink(MemoryLink):
             yield
 
     @contextmanager
-    def _offering(self, handler: WatcherHandler):  # noqa: ANN202 - a context manager
+    def _offering(self, handler: WatcherHandler) -> Iterator[None]:
         self.serves.handler = handler
         try:
             yield
@@ -344,10 +342,8 @@ def _guarded(handler: Callable[[bytes, Reply], None]) -> Callable[[bytes, Reply]
     """A handler whose failure is logged, and ends nothing."""
 
     def take(message: bytes, reply: Reply) -> None:
-        try:
+        with crash_logged("bus.handler_failed"):
             handler(message, reply)
-        except Exception as problem:  # noqa: BLE001 - the top of the loop over messages
-            log.warning("bus.handler_failed", **{fields.ERROR: repr(problem)})
 
     return take
 
