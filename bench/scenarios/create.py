@@ -62,7 +62,7 @@ async def _create(run: Run, size: _Size) -> list[Figure]:
         seconds = await converge(system.cluster, [f"p{index}" for index in range(parents)], children=size.children)
         await system.quiet()
         used, calls = system.usage().since(before), len(await system.hook.calls())
-        requests = system.audit.ours_since(mark)
+        requests = await system.audit.ours_since(mark)
     return [
         run.judge_seconds(size.time, seconds),
         cpu_ratio(run, size.cpu, used),

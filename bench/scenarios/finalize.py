@@ -23,7 +23,7 @@ async def measure(run: Run) -> list[Figure]:
         mark = system.audit.mark()
         seconds = await _gone_after(system.cluster, names)
         calls = len(await system.hook.calls())
-        requests = system.audit.ours_since(mark)
+        requests = await system.audit.ours_since(mark)
     return [
         run.judge_seconds(bounds.FINALIZE, seconds),
         run.judge(bounds.FINALIZE_CALLS, calls / len(names)),

@@ -32,7 +32,7 @@ async def measure(run: Run) -> list[Figure]:
         mark, before = system.audit.mark(), system.usage()
         seconds = await _create_large(system, children)
         await system.quiet()
-        used, requests = system.usage().since(before), system.audit.ours_since(mark)
+        used, requests = system.usage().since(before), await system.audit.ours_since(mark)
         calls = sum(call.parent == _LARGE for call in await system.hook.calls())
         repaired = await _lose_a_child(system)
         beside = await _small_parents_beside_changes(system)

@@ -28,7 +28,7 @@ async def measure(run: Run) -> list[Figure]:
         ready = time.monotonic() - start
         seconds = await _all_called(system, count) - start
         await system.quiet()
-        requests, calls = system.audit.ours_since(mark), len(await system.hook.calls())
+        requests, calls = await system.audit.ours_since(mark), len(await system.hook.calls())
     return [
         run.judge_seconds(bounds.RESTART, seconds),
         run.judge(bounds.RESTART_WRITES, writes_of(requests)),

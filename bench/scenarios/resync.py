@@ -24,7 +24,7 @@ async def measure(run: Run) -> list[Figure]:
         mark, before = system.audit.mark(), system.usage()
         await asyncio.sleep(_WATCHED_SECONDS)
         used, syncs = system.usage().since(before), len(await system.hook.calls())
-        requests = in_namespace(system.audit.ours_since(mark))
+        requests = in_namespace(await system.audit.ours_since(mark))
     return [
         run.judge_cpu(bounds.RESYNC_CPU, used.ours_cpu_seconds / max(1, syncs)),
         run.judge(bounds.RESYNC_REQUESTS, len(requests)),

@@ -25,7 +25,7 @@ async def measure(run: Run) -> list[Figure]:
         seconds = await _followed_after(system.cluster, names)
         await _assert_all_followed(system.cluster, count=3 * len(names))
         await system.quiet()
-        used, requests = system.usage().since(before), system.audit.ours_since(mark)
+        used, requests = system.usage().since(before), await system.audit.ours_since(mark)
     return [
         run.judge_seconds(bounds.UPDATE, seconds),
         cpu_ratio(run, bounds.UPDATE_CPU, used),

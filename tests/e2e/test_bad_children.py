@@ -71,7 +71,7 @@ async def test_bad_child_is_an_error_of_its_parent_and_nothing_is_written(story:
 
     await eventually(lambda: _warned_of(story, bad.words))
     await eventually(lambda: story.called(calls + _TRIES))
-    assert _writes(story, mark) == Counter()
+    assert await _writes(story, mark) == Counter()
     tries = story.calls()[calls:]
     assert tries[_TRIES - 1].started_at - tries[0].started_at > _TRIES_SECONDS
     await eventually(lambda: _told_on_the_controller(story), within_seconds=40)
@@ -164,9 +164,9 @@ def _placed(child: JsonObject, namespace: str) -> JsonObject:
     return {**child, "metadata": {**unstructured.metadata(child), "namespace": namespace}}
 
 
-def _writes(story: Story, mark: int) -> Counter[str]:
+async def _writes(story: Story, mark: int) -> Counter[str]:
     """What was written to anything but the controller's own status."""
-    ours = story.lab.audit.ours_since(mark)
+    ours = await story.lab.audit.ours_since(mark)
     return tally(
         [each for each in ours if each.is_write and not each.resource.startswith(COMPOSITES.resource) and each.resource != "leases"]
     )

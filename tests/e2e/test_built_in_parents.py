@@ -23,7 +23,7 @@ async def test_service_as_a_parent_has_children_and_conditions_and_comes_to_rest
     calls, mark = len(story.calls()), story.lab.audit.mark()
     await eventually(lambda: story.called(calls + 6))
     # Each of the two reconcilers finds out for itself that it can't have the status as the hook wants it.
-    assert story.writes_since(mark) in ([], ["update services/status/p"], 2 * ["update services/status/p"])
+    assert await story.writes_since(mark) in ([], ["update services/status/p"], 2 * ["update services/status/p"])
 
 
 def _port_and_condition(request: JsonObject) -> JsonObject:

@@ -69,7 +69,7 @@ async def test_new_parent_costs_its_children_two_status_writes_no_read_and_three
     await eventually(lambda: story.settled("p"))
     await eventually(lambda: story.called(3, parent="p"))
     await steadily(story.no_more_than(3, parent="p"))
-    requests = [request for request in story.lab.audit.ours_since(mark) if request.namespace == story.name]
+    requests = [request for request in await story.lab.audit.ours_since(mark) if request.namespace == story.name]
     assert tally([request for request in requests if request.is_write]) == Counter({"create configmaps": 3, "update things/status": 2})
     assert tally([request for request in requests if request.is_read]) == Counter()
 
@@ -83,5 +83,5 @@ async def test_nothing_is_written_or_read_at_rest(story: Story) -> None:
 
     await eventually(lambda: story.called(calls + 2))
 
-    requests = [request for request in story.lab.audit.ours_since(mark) if request.namespace == story.name]
+    requests = [request for request in await story.lab.audit.ours_since(mark) if request.namespace == story.name]
     assert tally(requests) == Counter()

@@ -34,7 +34,7 @@ async def test_labels_and_annotations_are_set_and_removed_and_others_stay(story:
     await eventually(lambda: _has(story, builtin.PODS, labels={STORY_LABEL: story.name, "new": "2", "kept": "1"}))
     await eventually(lambda: _has(story, builtin.PODS, annotations={"new": "2", "kept": "1"}))
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["update pods/x"]
+    assert await story.writes_since(mark) == ["update pods/x"]
 
 
 async def test_what_the_hook_no_longer_mentions_stays(story: Story, decorator: Decorator) -> None:
@@ -57,7 +57,7 @@ async def test_status_is_replaced_in_one_write(story: Story, decorator: Decorato
 
     await eventually(lambda: _status(story, THINGS, {"is": "ours"}))
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["update things/status/x"]
+    assert await story.writes_since(mark) == ["update things/status/x"]
 
 
 async def test_empty_status_is_a_status(story: Story, decorator: Decorator) -> None:
@@ -68,7 +68,7 @@ async def test_empty_status_is_a_status(story: Story, decorator: Decorator) -> N
 
     await eventually(lambda: _status(story, THINGS, {}))
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["update things/status/x"]
+    assert await story.writes_since(mark) == ["update things/status/x"]
 
 
 async def test_status_and_labels_are_a_write_each(story: Story, decorator: Decorator) -> None:
@@ -80,7 +80,7 @@ async def test_status_and_labels_are_a_write_each(story: Story, decorator: Decor
     await eventually(lambda: _status(story, THINGS, {"is": "ours"}))
     await eventually(lambda: _has(story, THINGS, labels={STORY_LABEL: story.name, "a": "1"}, annotations={"b": "2"}))
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["update things/status/x", "update things/x"]
+    assert await story.writes_since(mark) == ["update things/status/x", "update things/x"]
 
 
 async def test_status_that_is_no_subresource_is_written_with_the_labels(story: Story, decorator: Decorator) -> None:
@@ -93,7 +93,7 @@ async def test_status_that_is_no_subresource_is_written_with_the_labels(story: S
     await eventually(lambda: _status(story, STATELESS, {"is": "ours"}))
     await _has(story, STATELESS, labels={STORY_LABEL: story.name, "a": "1"})
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["update statelesses/x"]
+    assert await story.writes_since(mark) == ["update statelesses/x"]
 
 
 @pytest.mark.parametrize("answer", [{}, {"status": None, "labels": None, "annotations": None}], ids=["unmentioned", "null"])
@@ -106,7 +106,7 @@ async def test_object_is_left_alone_where_the_hook_says_nothing_of_it(story: Sto
 
     await eventually(lambda: decorator.attached({"thing-x-a": ""}))
     await eventually(lambda: decorator.called(2))
-    assert story.writes_since(mark) == ["create configmaps/thing-x-a"]
+    assert await story.writes_since(mark) == ["create configmaps/thing-x-a"]
     await _status(story, THINGS, {"of": "another"})
 
 

@@ -132,7 +132,7 @@ async def test_decorator_and_composite_share_a_parent(story: Story, decorator: D
     await story.relabel("p", {"again": "1"})
     await eventually(lambda: decorator.called(calls + 1))
     await eventually(lambda: story.called(composite_calls + 1))
-    assert story.writes_since(mark) == []
+    assert await story.writes_since(mark) == []
 
 
 async def test_name_that_the_composite_uses_is_refused_to_the_decorator(story: Story, decorator: Decorator) -> None:
@@ -191,7 +191,7 @@ async def test_at_rest_nothing_is_written_however_often_it_is_asked(story: Story
 
     await eventually(lambda: decorator.called(calls + 3))
 
-    assert story.writes_since(mark) == []
+    assert await story.writes_since(mark) == []
 
 
 async def test_stopped_decorator_asks_nothing_any_more(story: Story, decorator: Decorator) -> None:
@@ -237,4 +237,4 @@ async def _nothing_is_written_for_a_change_of(story: Story, name: str, *, by: li
     await _annotate(story, name, poke="1")
     for each in by:
         await eventually(lambda each=each: each.called(calls[each.name] + 1))
-    assert story.writes_since(mark) == []
+    assert await story.writes_since(mark) == []

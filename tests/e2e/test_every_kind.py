@@ -80,12 +80,12 @@ class Zoo:
         mark, calls = self.story.lab.audit.mark(), len(self.story.calls())
         await steadily(_nothing, for_seconds=seconds)
         await eventually(lambda: self.story.called(calls + 1))
-        return self.writes_since(mark)
+        return await self.writes_since(mark)
 
-    def writes_since(self, mark: int) -> list[Request]:
+    async def writes_since(self, mark: int) -> list[Request]:
         """What was written to children by us."""
         resources = {kind.info.resource for kind in self.kinds}
-        return [each for each in self.story.lab.audit.ours_since(mark) if each.is_write and each.resource in resources]
+        return [each for each in await self.story.lab.audit.ours_since(mark) if each.is_write and each.resource in resources]
 
     def _behaviour(self, request: JsonObject) -> JsonObject:
         del request
@@ -115,7 +115,7 @@ async def test_every_kind_is_created_and_at_rest_nothing_is_written(story: Story
 
     assert await zoo.writes_during(_REST_SECONDS) == []
     # Not even once: who doesn't remember that a write changed nothing would do it after each restart.
-    assert sorted(each.resource for each in zoo.writes_since(mark)) == sorted(kind.info.resource for kind in NAMESPACED)
+    assert sorted(each.resource for each in await zoo.writes_since(mark)) == sorted(kind.info.resource for kind in NAMESPACED)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -131,7 +131,7 @@ async def test_every_kind_is_repaired_with_one_write(story: Story, strategy: str
         async def is_repaired(kind: Kind = kind, mark: int = mark) -> None:
             _as_wanted(kind, await zoo.child(kind))
             # The audit log has a write a moment after the object shows it.
-            effective = [each.resource for each in zoo.writes_since(mark) if each.code < 300]
+            effective = [each.resource for each in await zoo.writes_since(mark) if each.code < 300]
             expect(effective == [kind.info.resource], f"{kind.name} was written as {effective}")
 
         await eventually(is_repaired)
@@ -217,7 +217,7 @@ async def test_cluster_scoped_children_of_a_cluster_scoped_parent(story: Story, 
         _as_wanted(kind, await zoo.child(kind))
 
     await eventually(is_repaired)
-    assert [each.resource for each in zoo.writes_since(mark) if each.code < 300] == [kind.info.resource]
+    assert [each.resource for each in await zoo.writes_since(mark) if each.code < 300] == [kind.info.resource]
     await story.cluster.delete(REALMS, "", zoo.parent)
 
 

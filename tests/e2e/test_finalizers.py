@@ -72,7 +72,7 @@ async def test_children_of_a_parent_that_is_finalized_at_once_are_the_garbage_co
     await story.cluster.delete(story.parents, story.name, "p")
 
     await eventually(lambda: _is_gone(story))
-    assert story.writes_since(mark) == ["update things/p"]
+    assert await story.writes_since(mark) == ["update things/p"]
     await eventually(lambda: _children(story, set()), within_seconds=_GC_SECONDS)
 
 
@@ -104,7 +104,7 @@ async def test_children_are_left_alone_while_the_garbage_collector_deals_with_th
     left: set[str] = {"p-0", "p-1", "p-2"} if propagation == "Orphan" else set()
     await eventually(lambda: _finalizers_are(story, [_ours(story)]), within_seconds=_GC_SECONDS)
     # From then on the garbage collector is done, so that children are the hook's again.
-    assert [write for write in story.writes_since(mark) if "configmaps" in write and "delete" in write] == []
+    assert [write for write in await story.writes_since(mark) if "configmaps" in write and "delete" in write] == []
     story.now_answers(finalized, "finalize")
     await story.relabel("p", {"poke": "1"})
     await eventually(lambda: _is_gone(story))
@@ -209,7 +209,7 @@ async def test_finalized_is_not_heard_of_a_parent_that_is_alive(story: Story) ->
     mark = story.lab.audit.mark()
     await story.relabel("p", {"poke": "1"})
     await eventually(lambda: story.called(4))
-    assert story.writes_since(mark) == []
+    assert await story.writes_since(mark) == []
     assert await _finalizers(story) == [_ours(story)]
 
 

@@ -82,7 +82,7 @@ async def test_changed_input_costs_its_own_call_and_write(mapped: Mapped) -> Non
 
     await steadily(mapped.no_more_than(calls + 2), for_seconds=2)
     assert set(mapped.asked_about()[calls:]) == {"b"}
-    assert mapped.story.writes_since(mark) == ["update configmaps/b-p-copy"]
+    assert await mapped.story.writes_since(mark) == ["update configmaps/b-p-copy"]
 
 
 async def test_changed_parent_has_every_input_mapped_again(mapped: Mapped) -> None:

@@ -113,7 +113,7 @@ async def test_at_rest_nothing_is_written_and_no_hook_called(mapped: Mapped) -> 
 
     await steadily(mapped.no_more_than(calls), for_seconds=3)
 
-    assert mapped.story.writes_since(mark) == []
+    assert await mapped.story.writes_since(mark) == []
 
 
 async def test_burst_of_inputs_costs_few_status_writes(mapped: Mapped) -> None:
@@ -127,7 +127,7 @@ async def test_burst_of_inputs_costs_few_status_writes(mapped: Mapped) -> None:
             tasks.create_task(mapped.input(f"i{number}"))
 
     await eventually(lambda: _counts(mapped, inputs=count, outputs=count), within_seconds=120)
-    status_writes = [write for write in mapped.story.writes_since(mark) if THINGS.resource in write]
+    status_writes = [write for write in await mapped.story.writes_since(mark) if THINGS.resource in write]
     assert len(status_writes) <= 10
 
 

@@ -67,7 +67,7 @@ async def test_paused_controller_leaves_all_its_parents_alone_until_it_is_resume
 
     await eventually(lambda: _controller_says(story, paused=True), within_seconds=_TOLD_SECONDS)
     await steadily(story.no_more_than(calls))
-    assert [each for each in story.lab.audit.ours_since(mark) if each.namespace == story.name] == []
+    assert [each for each in await story.lab.audit.ours_since(mark) if each.namespace == story.name] == []
     await _annotate_controller(story, {PAUSED_ANNOTATION: None})
     for name in ("p", "q", "new"):
         await eventually(lambda name=name: story.shows(name, text="after"))

@@ -114,7 +114,7 @@ async def test_plan_of_a_new_parent_names_each_write_and_does_none(desk: Desk) -
     assert "~ 4. update Thing default/new (status)" in ended.out
     assert "+children: 0" in ended.out
     assert "4 writes would be done, and none was" in ended.out
-    requests = desk.platform.audit.ours_since(mark)
+    requests = await desk.platform.audit.ours_since(mark)
     assert requests
     assert {request.verb for request in requests} <= _HARMLESS
     assert await desk.platform.cluster.list(CONFIG_MAPS, "default", labels="parent=new") == []
@@ -143,7 +143,7 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     assert {"-  text: before", "+  text: after"} <= set(writes["update", "ConfigMap default/old-0"]["diff"])
     assert told["outcome"]["result"] == "done"
     assert (told["controller"], told["parent"]) == ("CompositeController/settled", "Thing default/old")
-    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in await desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 @pytest.mark.parametrize(("options", "planned"), [((), 5), (("--parts", "0"), 7), (("--parts", "2"), 2), (("--part", "in-3"), 1)])
@@ -170,7 +170,7 @@ async def test_plan_of_a_map_controller_shows_some_inputs_or_all(desk: Desk, opt
     parts = json.loads(ended.out)["parts"]
     assert [[write["verb"] for write in part["writes"]] for part in parts] == [["create"]] * planned
     assert ("other parts were not planned" in ended.err) == (planned < 7)
-    assert {each.verb for each in desk.platform.audit.ours_since(mark)} <= _HARMLESS
+    assert {each.verb for each in await desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
@@ -242,7 +242,7 @@ async def test_plan_in_the_middle_of_a_rollout_shows_who_changes_revisions(desk:
     assert told[:2] == [("create", "ControllerRevision"), ("update", "ControllerRevision")]
     assert ("update", "ConfigMap") in told
     assert [line for line in writes[1]["diff"] if line[0] in "+-"] == ["-  - midway-0"]
-    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in await desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(desk: Desk) -> None:
@@ -268,4 +268,4 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
     assert "+ 1. create ConfigMap default/attached" in ended.out
     assert "+    seen: subject" in ended.out
     assert "starting a hook gateway" not in ended.err
-    assert {request.verb for request in desk.platform.audit.ours_since(mark)} <= _HARMLESS
+    assert {request.verb for request in await desk.platform.audit.ours_since(mark)} <= _HARMLESS

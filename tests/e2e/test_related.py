@@ -227,7 +227,7 @@ async def test_at_rest_related_objects_cost_nothing(story: Story) -> None:
 
     await eventually(lambda: story.called(calls + 3))
 
-    assert [each for each in story.lab.audit.ours_since(mark) if each.namespace == story.name] == []
+    assert [each for each in await story.lab.audit.ours_since(mark) if each.namespace == story.name] == []
     assert len(story.calls("customize")) == customized
 
 

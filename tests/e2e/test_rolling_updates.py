@@ -85,7 +85,7 @@ async def test_rollout_without_checks_needs_nobody(gadgets: Gadgets) -> None:
     await gadgets.set_text("v2")
 
     await gadgets.is_rolled_out(text="v2")
-    requests = _in(gadgets, mark)
+    requests = await _in(gadgets, mark)
     assert _touched(requests, "update") == [*MANY]
     # Each move is written to both revisions, the last one deletes one of them; the status follows each.
     moves = len(MANY)
@@ -105,7 +105,7 @@ async def test_rolled_out_parent_is_neither_read_nor_written(gadgets: Gadgets) -
 
     await _sync(gadgets)
 
-    assert _in(gadgets, mark) == []
+    assert await _in(gadgets, mark) == []
 
 
 # -- changes in the middle ---------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ async def test_rollout_goes_on_where_it_stood(gadgets: Gadgets, accident: str, m
 
     await gadgets.is_rolled_out(text="v2", within_seconds=60)
     verb = "update" if method == "RollingInPlace" else "delete"
-    assert _touched(_in(gadgets, mark), verb) == [*MANY]
+    assert _touched(await _in(gadgets, mark), verb) == [*MANY]
 
 
 async def test_rollout_that_waits_still_waits_after_everybody_was_killed(gadgets: Gadgets) -> None:
@@ -204,7 +204,7 @@ async def test_rollout_does_not_wait_for_what_admission_never_lets_be(gadgets: G
         mark = gadgets.story.lab.audit.mark()
         await _sync(gadgets)
         assert await gadgets.texts() == dict.fromkeys(ALL_V1, "v2, rewritten")
-        assert _touched(_in(gadgets, mark), "delete", "create") == []
+        assert _touched(await _in(gadgets, mark), "delete", "create") == []
 
 
 @asynccontextmanager
@@ -320,9 +320,9 @@ async def _unhurried(request: JsonObject) -> JsonObject:
     return gadgets_of(request)
 
 
-def _in(gadgets: Gadgets, mark: int) -> list[Request]:
+async def _in(gadgets: Gadgets, mark: int) -> list[Request]:
     """The services' requests in the namespace of the Gadgets."""
-    return [request for request in gadgets.story.lab.audit.ours_since(mark) if request.namespace == gadgets.story.name]
+    return [request for request in await gadgets.story.lab.audit.ours_since(mark) if request.namespace == gadgets.story.name]
 
 
 def _touched(requests: list[Request], *verbs: str) -> list[str]:

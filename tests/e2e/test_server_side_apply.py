@@ -52,7 +52,7 @@ async def test_new_parent_costs_one_write_for_each_child(story: Story) -> None:
     await eventually(lambda: story.settled("p"))
     await steadily(story.no_more_than(3), for_seconds=1.0)
 
-    ours = [each for each in story.lab.audit.ours_since(mark) if each.namespace == story.name]
+    ours = [each for each in await story.lab.audit.ours_since(mark) if each.namespace == story.name]
     assert sorted(each.resource for each in ours if each.is_write) == ["configmaps"] * 3 + ["things/status"] * 2
 
 

@@ -46,7 +46,7 @@ async def test_slow_watches_cost_no_write_and_no_call_more(late: Story) -> None:
 
     await eventually(lambda: late.settled("p"))
     await steadily(late.no_more_than(3, parent="p"), for_seconds=4 * _LATE_SECONDS)
-    requests = [request for request in late.lab.audit.ours_since(mark) if request.namespace == late.name]
+    requests = [request for request in await late.lab.audit.ours_since(mark) if request.namespace == late.name]
     assert tally([request for request in requests if request.is_write]) == Counter({"create configmaps": 3, "update things/status": 2})
     assert [_shown(call.request) for call in late.calls(parent="p")] == [(0, None), (3, 0), (3, 3)]
 

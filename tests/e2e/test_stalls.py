@@ -29,7 +29,7 @@ async def test_stalled_reconciler_is_overtaken_and_writes_nothing_once_it_goes_o
         stalled.resume()
 
     await steadily(story.all_settled, for_seconds=2)
-    assert _writes(story, mark) == Counter()
+    assert await _writes(story, mark) == Counter()
 
 
 async def _unhurried(request: JsonObject) -> JsonObject:
@@ -37,6 +37,6 @@ async def _unhurried(request: JsonObject) -> JsonObject:
     return three_config_maps(request)
 
 
-def _writes(story: Story, mark: int) -> Counter[str]:
-    requests = story.lab.audit.ours_since(mark)
+async def _writes(story: Story, mark: int) -> Counter[str]:
+    requests = await story.lab.audit.ours_since(mark)
     return tally([request for request in requests if request.is_write and request.namespace == story.name])

@@ -86,7 +86,7 @@ async def test_field_that_the_schema_drops_is_written_once_and_then_at_rest(type
 
     await eventually(lambda: typed.called(calls + 6), within_seconds=30)
 
-    writes = [each for each in typed.lab.audit.ours_since(mark) if each.is_write and each.resource == f"{TYPED.resource}/status"]
+    writes = [each for each in await typed.lab.audit.ours_since(mark) if each.is_write and each.resource == f"{TYPED.resource}/status"]
     # Each of the two reconcilers finds out for itself.
     assert len(writes) <= 2
 
@@ -153,7 +153,7 @@ async def test_hook_is_asked_again_after_the_seconds_it_wanted(story: Story) -> 
 
     times = [call.started_at for call in story.calls()[calls:]]
     assert all(0.4 < later - earlier < 3 for earlier, later in itertools.pairwise(times))
-    assert _writes_in(story, mark) == Counter()
+    assert await _writes_in(story, mark) == Counter()
 
 
 async def test_parents_are_looked_at_again_after_the_period_of_their_controller(story: Story) -> None:
@@ -166,7 +166,7 @@ async def test_parents_are_looked_at_again_after_the_period_of_their_controller(
     await eventually(lambda: story.called(calls + 6), within_seconds=20)
 
     assert {call.parent_name for call in story.calls()[calls:]} == {"p", "q"}
-    assert _writes_in(story, mark) == Counter()
+    assert await _writes_in(story, mark) == Counter()
 
 
 async def test_own_status_is_no_reason_to_ask_where_status_changes_are_ignored(story: Story) -> None:
@@ -250,7 +250,7 @@ async def test_parent_with_five_hundred_children_is_served(story: Story) -> None
     await story.parent("big", count=500, text="before")
 
     await eventually(lambda: story.settled("big", children=500), within_seconds=60)
-    assert _writes_in(story, mark)["create configmaps"] == 500
+    assert (await _writes_in(story, mark))["create configmaps"] == 500
     await story.change("big", text="after")
     await eventually(lambda: story.shows("big", text="after", children=500), within_seconds=60)
     await story.change("big", count=3)
@@ -278,8 +278,8 @@ def _ignoring(story: Story) -> JsonObject:
     return {**rule, "ignoreStatusChanges": True}
 
 
-def _writes_in(story: Story, mark: int) -> Counter[str]:
-    return tally([each for each in story.lab.audit.ours_since(mark) if each.is_write and each.namespace == story.name])
+async def _writes_in(story: Story, mark: int) -> Counter[str]:
+    return tally([each for each in await story.lab.audit.ours_since(mark) if each.is_write and each.namespace == story.name])
 
 
 async def _status_is(story: Story, name: str, expected: JsonObject) -> None:

@@ -26,11 +26,11 @@ _ETCD_CLIENTS, _ETCD_PEERS = f"unix://{_ETCD_SOCKET}", "unix://etcd:2380"
 _FRONT_PROXY = "front-proxy"
 """The name in the client certificate of an API server that forwards requests to an aggregated one."""
 
-# One line for each answered request: who did what to which object.
+# One line for each request that is received, and one for each that is answered: who did what to which object.
 _AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [ResponseStarted]
 rules:
 - level: Metadata
 """
@@ -50,7 +50,7 @@ class ControlPlane:
     """A bearer token of the same administrator."""
     ca_path: Path
     audit_log: Path | None
-    """One JSON event a line for each answered request; None if `start` was given no path for it."""
+    """One JSON event a line for each request that is received or answered; None if `start` was given no path for it."""
     files: "_Files" = field(repr=False)
     """The files and command lines of its programs."""
 

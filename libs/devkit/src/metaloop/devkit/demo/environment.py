@@ -60,9 +60,9 @@ class Environment:
         """The kinds that the example defines."""
         return [_resource_of(manifest) for manifest in _manifests(self.example / _CRD_FILE)]
 
-    def requests(self) -> list[Request]:
+    async def requests(self) -> list[Request]:
         """Metaloop's requests to the API server, from the server's audit log."""
-        return self.platform.audit.ours_since(0)
+        return await self.platform.audit.ours_since(0)
 
     async def hook_calls(self) -> int:
         """How many hook calls the hook gateway has counted."""

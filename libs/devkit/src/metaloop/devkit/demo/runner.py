@@ -41,7 +41,7 @@ async def _play_visibly(scenario: Scenario[S], environment: Environment) -> Snap
 
 
 async def _summary(environment: Environment, snapshot: Snapshot, *, took: float) -> str:
-    requests = environment.requests()
+    requests = await environment.requests()
     writes, reads = sum(request.is_write for request in requests), sum(request.is_read for request in requests)
     return "\n".join(
         [

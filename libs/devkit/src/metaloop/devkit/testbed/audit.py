@@ -1,7 +1,7 @@
 """The audit log of the API server: the only reliable count of the requests that it answered."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from metaloop.devkit.testbed.cluster import USER_AGENT
 _OTHERS = ("kube-", "kubectl", USER_AGENT, "metaloop-devkit")
 _READS = frozenset({"get", "list"})
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_RECEIVED = "RequestReceived"
+_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,11 @@ class Request:
 
 
 class AuditLog:
-    """An audit log file."""
+    """An audit log file, with one line for a request that is received and one for a request that is answered.
+
+    The server writes the first line before it does anything, and the second some time after the effect of the request
+    can be seen. So a test that has seen the effect finds the first line for certain, and has to wait for the second.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the file at `path`, which need not exist yet."""
@@ -56,19 +62,49 @@ class AuditLog:
         """The present end of the log, to read on from there later."""
         return self._path.stat().st_size if self._path.exists() else 0
 
-    def ours_since(self, mark: int) -> list[Request]:
-        """The services' requests since a mark, without Events: their number depends on a rate limit."""
-        return [request for request in self._since(mark) if request.is_ours and request.resource != "events"]
+    async def ours_since(self, mark: int, *, within_seconds: float = 30.0) -> list[Request]:
+        """The services' requests that were received since a mark, in the order of their answers.
 
-    def _since(self, mark: int) -> Iterator[Request]:
+        Waits until those that were received before this call are answered; watches are not waited for. Events are left
+        out: their number depends on a rate limit. Raises TimeoutError, which names the requests, when one of them has
+        no answer in time.
+        """
+        asked_about: set[str] | None = None
+        for _ in range(int(within_seconds / _POLL_SECONDS)):
+            received, answered = self._since(mark)
+            asked_about = set(received) if asked_about is None else asked_about
+            if asked_about <= answered.keys():
+                return [_request(event) for event in answered.values()]
+            await asyncio.sleep(_POLL_SECONDS)
+        missing = [f"{event.get('verb')} {event.get('requestURI')}" for key, event in received.items() if key not in answered]
+        raise TimeoutError(f"not answered in {within_seconds:g} s: {', '.join(missing)}")
+
+    def _since(self, mark: int) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
+        """What was received since a mark, and which of it was answered, by the request's ID."""
+        received: dict[str, JsonObject] = {}
+        answered: dict[str, JsonObject] = {}
         with self._path.open("rb") as log:
             log.seek(mark)
-            yield from (_request(loads(line)) for line in log if line.endswith(b"\n"))
+            for event in (loads(line) for line in log if line.endswith(b"\n")):
+                if not _counts(event):
+                    continue
+                key = text(event, "auditID")
+                if text(event, "stage") == _RECEIVED:
+                    received[key] = event
+                elif key in received:
+                    answered[key] = event
+        return received, answered
 
 
 def tally(requests: list[Request]) -> Counter[str]:
     """How many requests of each verb and resource: `{"create configmaps": 3}`."""
     return Counter(f"{request.verb} {request.resource}" for request in requests)
+
+
+def _counts(event: JsonObject) -> bool:
+    """Whether a line is of a request that one of the services made, is no watch, and writes no Event."""
+    is_ours = not text(event, "userAgent").startswith(_OTHERS)
+    return is_ours and text(event, "verb") != "watch" and text(child_object(event, "objectRef"), "resource") != "events"
 
 
 def _request(event: JsonObject) -> Request:

@@ -213,9 +213,9 @@ class Story:
         """A check that a hook was called at most this many times."""
         return self.lab.webhook.no_more_than(times, self._hook_name(hook), parent=parent)
 
-    def writes_since(self, mark: int) -> list[str]:
+    async def writes_since(self, mark: int) -> list[str]:
         """The services' writes in the story's namespace since a mark of the audit log, as `update pods/x`."""
-        requests = (each for each in self.lab.audit.ours_since(mark) if each.is_write and each.namespace == self.name)
+        requests = [each for each in await self.lab.audit.ours_since(mark) if each.is_write and each.namespace == self.name]
         return [f"{each.verb} {each.resource}/{each.name}" for each in requests]
 
     def _hook_name(self, hook: str) -> str:
