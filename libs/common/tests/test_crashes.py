@@ -22,6 +22,22 @@ def test_nothing_is_logged_where_nothing_is_raised():
     assert lines == []
 
 
+def test_problem_is_what_the_block_raised():
+    with capture_logs(), crash_logged("writer.crashed") as crashed:
+        raise RuntimeError("x")
+    with crash_logged("writer.crashed") as quiet:
+        pass
+
+    assert (crashed.problem, quiet.problem) == ("unforeseen: RuntimeError('x')", "")
+
+
+def test_foreseen_exception_passes_unlogged():
+    with pytest.raises(KeyError), capture_logs() as lines, crash_logged("writer.crashed", passing=(LookupError,)):
+        raise KeyError("a")
+
+    assert lines == []
+
+
 async def test_cancellation_passes():
     async def wait() -> None:
         with crash_logged("writer.crashed"):

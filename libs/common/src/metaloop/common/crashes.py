@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Never
 
 from metaloop.common.telemetry import fields, get_logger
@@ -12,16 +13,28 @@ log = get_logger()
 _RESTART_SECONDS = 1.0
 
 
+@dataclass(slots=True)
+class Crash:
+    """What a block of `crash_logged` gives: after the block, whether it crashed."""
+
+    problem: str = ""
+    """The exception, as a report says it; empty if the block did not crash."""
+
+
 @contextmanager
-def crash_logged(event: str, **keys: object) -> Iterator[None]:
+def crash_logged(event: str, *, passing: tuple[type[Exception], ...] = (), **keys: object) -> Iterator[Crash]:
     """Log what the block raises, with its traceback, as `event` with these keys. The caller goes on after the block.
 
     For tasks that serve many objects: what one of them causes must not end the service of all others, again after each
-    restart. Also an exception group is logged. Cancellation passes.
+    restart. Also an exception group is logged. Cancellation and the exceptions of `passing` pass.
     """
+    crash = Crash()
     try:
-        yield
+        yield crash
+    except passing:
+        raise
     except Exception as error:  # whoever opens the block serves other objects, too
+        crash.problem = f"unforeseen: {error!r}"
         log.exception(event, **{**keys, fields.ERROR: repr(error)})
 
 

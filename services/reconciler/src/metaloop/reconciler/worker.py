@@ -159,14 +159,10 @@ class Worker:
                 assert_never(reply)
 
     async def _synced(self, job: Job, granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
-        try:
+        # A failure that a sync didn't foresee concerns its parent alone.
+        with crash_logged("worker.sync_crashed", passing=(LeaseLost,), key=str(job.key)) as crash:
             return await guard.bound(self._sync(granted, slot, guard))
-        except LeaseLost:
-            raise
-        except Exception as error:
-            # The top of the loop over jobs: a failure that a sync didn't foresee concerns its parent alone.
-            log.exception("worker.sync_crashed", **{fields.KEY: str(job.key)})
-            return SyncReport(key=job.key, lease=granted.lease, result="retry", fault=Fault.CRASHED, message=f"unforeseen: {error!r}")
+        return SyncReport(key=job.key, lease=granted.lease, result="retry", fault=Fault.CRASHED, message=crash.problem)
 
     async def _finish(self, in_flight: InFlightJob, finished: SyncReport) -> None:
         if in_flight.guard is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from metaloop.common.api.controller import Controller
+from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import Conflict, InvalidSpec, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.kube.client import MERGE_PATCH, KubeClient
@@ -125,14 +126,13 @@ class FinalizerReleaser:
     async def _carry_out(self, installed: InstalledController, progress: _Progress) -> None:
         problem = ""
         try:
-            await self._step(installed, progress)
+            with crash_logged("release.crashed", passing=(MetaloopError,), controller=str(installed.id)) as crash:
+                await self._step(installed, progress)
+            problem = crash.problem
         except (Conflict, NotFound):
             pass  # it changed: the next check sees how
         except MetaloopError as error:
             problem = str(error)
-        except Exception as error:  # the top of this controller's release: its failure is its own
-            log.exception("release.crashed", **{fields.CONTROLLER: str(installed.id), fields.ERROR: repr(error)})
-            problem = f"unforeseen: {error!r}"
         finally:
             progress.is_busy = False
         self._note(installed, progress, problem)
