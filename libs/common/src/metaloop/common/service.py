@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import uvloop
 
 from metaloop.common.errors import MetaloopError
+from metaloop.common.loop_lag import record_lag
 from metaloop.common.probes import CheckFailed, Probes
 from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener, ServiceSettings
@@ -198,6 +199,7 @@ async def _serve(name: str, listener: Listener, build: Build) -> None:
 
 async def _live(service: Service, build: Build, start_clock: Callable[[], None]) -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
+    service.run("event loop lag", record_lag)
     async with build(service):
         gc.freeze()  # these objects live as long as the process: the collector need not visit them again
         try:
