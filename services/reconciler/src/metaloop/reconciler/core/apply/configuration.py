@@ -75,6 +75,15 @@ def with_whole_numbers(value: JsonValue, *, below: float) -> JsonValue:
     return value
 
 
+def has_float(value: JsonValue) -> bool:
+    """Whether `value` is or contains a float."""
+    if isinstance(value, dict):
+        return any(map(has_float, value.values()))
+    if isinstance(value, list):
+        return any(map(has_float, value))
+    return isinstance(value, float)
+
+
 def as_stored(obj: JsonObject) -> JsonObject:
     """`obj` as the API server stores it: a Secret's strings as `data`, an aggregated ClusterRole without its rules."""
     match obj.get("kind"):

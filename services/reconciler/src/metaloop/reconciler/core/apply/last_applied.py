@@ -28,6 +28,7 @@ from metaloop.common.objects.owner import controller_ref, owner_references, refe
 from metaloop.reconciler.core.apply.configuration import (
     INT64_LIMIT,
     as_stored,
+    has_float,
     with_whole_numbers,
     without_echo,
     without_stale_rolling_update,
@@ -116,7 +117,7 @@ def _configuration_and_text(desired: JsonObject) -> tuple[JsonObject, str]:
     """The configuration, and the text of the annotation that records it."""
     configuration = without_echo(desired)
     text = escaped_json(_recorded(configuration))
-    if not _MAYBE_FLOAT.search(text):
+    if not (has_float(configuration) if len(text) > _LONG_TEXT else _MAYBE_FLOAT.search(text)):
         return configuration, text
     whole = with_whole_numbers(configuration, below=INT64_LIMIT)
     return (whole, go_json(_recorded(whole))) if is_object(whole) else (configuration, text)
@@ -128,6 +129,8 @@ def _recorded(configuration: JsonObject) -> JsonObject:
 
 _MAYBE_FLOAT: Final = re.compile(r"[:,\[]-?\d+(?:\.\d|[eE])")
 """Matches what may be a number with a fraction or an exponent. A string that looks like one only costs time."""
+_LONG_TEXT: Final = 2048
+"""A longer text is mostly long strings: looking at each value is faster than a search."""
 
 
 def _stored(observed: JsonObject) -> str:
