@@ -25,7 +25,7 @@ LEAST_RESYNC_SECONDS: Final = 0.1
 
 def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
     """The answer in the `body` of a hook's response. Raises InvalidAnswer, which names the invalid field."""
-    read = body_of(body, keys=keys.answer_fields, is_strict=is_strict)
+    read = body_of(body, keys=keys.answer_fields, is_strict=is_strict, elements=keys.children)
     raw = read.fields
     if raw.get("finalized") is not True:
         check_misspelt(read, keys.children, otherwise=f"all {keys.children} would be deleted")

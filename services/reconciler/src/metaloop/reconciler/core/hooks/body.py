@@ -22,6 +22,7 @@ from typing import Final
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_object, loads, type_name
 from metaloop.reconciler.core.apply.configuration import with_whole_numbers
+from metaloop.reconciler.core.hooks.elements import Split, split_at
 
 MAX_NESTING: Final = 128
 """Far deeper than any kind, and half of what the JSON writer supports: what is stored comes back inside a request."""
@@ -30,7 +31,12 @@ QUOTED_KEYS: Final = 10
 QUOTED_LENGTH: Final = 100
 """How much of a body is quoted in messages. A webhook may send millions of keys."""
 
+SPLIT_BYTES: Final = 24 * 2**20
+"""A larger body is parsed element by element: the parser lets nothing else run in this process meanwhile."""
+
 _WHOLE_FLOAT: Final = re.compile(rb"[:,\[]\s*-?[0-9][0-9.]*?(?:\.0|[eE])")
+_LONG_BYTES: Final = 4096
+"""In a longer body, which is mostly long strings, looking at each value is faster than a search."""
 _EXACT_BELOW: Final = 2.0**53
 """Every whole number below this is exactly a float. A larger float may differ from what the hook wrote."""
 
@@ -43,13 +49,17 @@ class Body:
     unknown_keys: tuple[str, ...]
 
 
-def body_of(wire: bytes, *, keys: AbstractSet[str], is_strict: bool) -> Body:
-    """The object in the body of a response that may have `keys`. Raises InvalidAnswer, which says what is wrong."""
-    raw = _object_in(wire)
+def body_of(wire: bytes, *, keys: AbstractSet[str], is_strict: bool, elements: str = "") -> Body:
+    """The object in the body of a response that may have `keys`. Raises InvalidAnswer, which says what is wrong.
+
+    The field `elements`, if there is one, is the list that makes a body large.
+    """
+    split = split_at(wire, elements) if elements and len(wire) > SPLIT_BYTES else None
+    raw = _object_in(wire, split)
     unknown = _unknown_in(raw, keys)
     if is_strict:
         _check_unknown(unknown, keys)
-        _check_repeated(wire, keys)
+        _check_repeated(split.frame if split is not None else wire, keys)
     return Body(raw, unknown)
 
 
@@ -63,19 +73,20 @@ def check_misspelt(body: Body, key: str, *, otherwise: str) -> None:
     )
 
 
-def _object_in(body: bytes) -> JsonObject:
+def _object_in(body: bytes, split: Split | None) -> JsonObject:
     if not body.strip():
         raise InvalidAnswer("", "the response body is empty")
     try:
-        raw: JsonValue = loads(body)
+        raw: JsonValue = loads(body) if split is None else split.joined()
     except JSONDecodeError as error:
         raise InvalidAnswer("", f"the response body is not JSON: {error}") from error
     if not is_object(raw):
         raise InvalidAnswer("", f"the response body must be a JSON object, not {type_name(raw)}")
     if body.count(b"{") + body.count(b"[") > MAX_NESTING and _is_deeper_than(MAX_NESTING, raw):
         raise InvalidAnswer("", f"the response body is nested more than {MAX_NESTING} levels deep")
-    # Most bodies have no such number, and a search is faster than a walk. A match in a string only costs that walk.
-    whole = with_whole_numbers(raw, below=_EXACT_BELOW) if _WHOLE_FLOAT.search(body) else raw
+    # A short body rarely has such a number, and a search is faster than a walk. A match in a string costs only the walk.
+    may_have_floats = len(body) > _LONG_BYTES or _WHOLE_FLOAT.search(body)
+    whole = with_whole_numbers(raw, below=_EXACT_BELOW) if may_have_floats else raw
     return whole if is_object(whole) else raw
 
 
