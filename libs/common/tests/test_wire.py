@@ -6,18 +6,23 @@ from hypothesis import strategies as st
 
 from metaloop.common.faults import AnyFault, Fault, UnknownFault
 from metaloop.common.job import ControllerId, Job, JobKey
-from metaloop.common.json import JsonObject, dumps
+from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import (
+    LARGE_BYTES,
     Busy,
     CachedGrant,
     CachedGroup,
     CachedObservation,
+    CachedRelated,
     Gone,
     Granted,
     LeaseTerms,
+    Observation,
+    ReplyReader,
     reply_from_bytes,
     reply_to_bytes,
+    reply_to_pieces,
     terms_in,
 )
 from metaloop.common.report import SyncReport, Write
@@ -94,6 +99,86 @@ def test_what_we_own_of_a_child_travels_beside_it():
     assert isinstance(reply, Granted)
     assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
     assert reply.observation.children[0].managed == {"uid-c": {"fieldsV1": {}}}
+
+
+def objects_of(name: str, *, count: int, size: int = 0) -> list[bytes]:
+    """Objects of at least `size` bytes, with text that could be mistaken for the frame of a reply."""
+    return [dumps({"metadata": {"name": f"{name}-{index}"}, "text": "},\n{[\n]" + "x" * size}) for index in range(count)]
+
+
+def large_grant(*, children: int = 3, size: int = LARGE_BYTES) -> CachedGrant:
+    """A grant with objects of each sort, whose children are so large."""
+    groups = [CachedGroup(resource=CONFIGMAPS, objects=objects_of("c", count=children, size=size), managed={"u": b'{"a":1}'})]
+    observation = CachedObservation(
+        controller=b'{"kind":"C"}',
+        parent_resource=CONFIGMAPS,
+        parent=b'{"metadata":{"name":"p"}}',
+        children=[*groups, CachedGroup(resource=CONFIGMAPS, objects=[])],
+        revisions=objects_of("r", count=2),
+        inputs=[CachedGroup(resource=CONFIGMAPS, objects=objects_of("i", count=1))],
+        related=CachedRelated(fingerprint="f", groups=[CachedGroup(resource=CONFIGMAPS, objects=objects_of("x", count=2))]),
+    )
+    return CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)
+
+
+def read_in_parts(wire: bytes, size: int) -> Observation:
+    reader = ReplyReader()
+    for start in range(0, len(wire), size):
+        reader.feed(wire[start : start + size])
+    reply = reader.reply()
+    assert isinstance(reply, Granted)
+    return reply.observation
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096, 10**9])
+def test_large_grant_is_read_from_parts_of_any_size(size: int):
+    grant = large_grant(children=300, size=1_000)
+
+    observation = read_in_parts(reply_to_bytes(grant), size)
+
+    shown = grant.observation
+    assert [group.objects for group in observation.children] == [[*map(loads, group.objects)] for group in shown.children]
+    assert observation.children[0].managed == {"u": {"a": 1}}
+    assert observation.revisions == [*map(loads, shown.revisions)]
+    assert observation.inputs[0].objects == [*map(loads, shown.inputs[0].objects)]
+    assert observation.related is not None
+    assert [group.objects for group in observation.related.groups] == [[*map(loads, objects_of("x", count=2))]]
+
+
+def test_pieces_of_a_large_grant_are_the_cached_bytes_themselves():
+    grant = large_grant()
+
+    pieces = {id(piece) for piece in reply_to_pieces(grant)}
+
+    assert {id(item) for group in grant.observation.children for item in group.objects} <= pieces
+
+
+def test_large_grant_is_json_for_a_reader_that_knows_no_lines():
+    grant = large_grant()
+
+    raw = loads(reply_to_bytes(grant))
+
+    assert raw["children"][0]["objects"] == [*map(loads, grant.observation.children[0].objects)]
+    assert raw["revisions"] == [*map(loads, grant.observation.revisions)]
+
+
+def test_large_grant_without_lines_is_read_like_any_other():
+    """A watcher of an older version sends it."""
+    wire = dumps(loads(reply_to_bytes(large_grant())))
+
+    observation = read_in_parts(wire, 4096)
+
+    assert [len(group.objects) for group in observation.children] == [3, 0]
+
+
+def test_small_grant_is_one_piece():
+    assert len(reply_to_pieces(large_grant(children=2, size=10))) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"state":"granted"}', b'{"state":"unheard of"}', b"[\n{]"])
+def test_reply_that_can_not_be_read_is_an_error(damage: bytes):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        reply_from_bytes(damage)
 
 
 @pytest.mark.parametrize("refusal", [Busy(retry_seconds=1.5), Gone(reason="parent deleted", lease="1-2")])

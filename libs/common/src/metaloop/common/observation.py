@@ -1,10 +1,12 @@
 """The watcher's observation of one parent for a reconciler: values, and their wire form.
 
 The watcher embeds cached JSON bytes in an observation without parsing them. The reconciler parses the observation once.
+The wire form is JSON. In that of a large grant, each object has a line of its own: so the watcher need not copy the
+objects into one piece, and the reconciler parses them as they arrive (`ReplyReader`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
@@ -122,7 +124,7 @@ class CachedRelated:
 
     def to_bytes(self) -> bytes:
         """The wire form."""
-        return dumps(_related_to_wire(self))
+        return dumps(_related_to_wire(self, to_list=_to_fragments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,34 +155,80 @@ CachedClaimReply: TypeAlias = CachedGrant | Busy | Gone
 """A `ClaimReply` on the watcher's side."""
 
 
+LARGE_BYTES: Final = 256 * 1024
+"""The objects of a larger grant are sent and parsed one by one."""
+
 _TERMS: Final = re.compile(rb'\{"state":"granted","lease":"([^"\\\\]+)","leaseSeconds":([0-9.eE+-]+),')
 
 
 def reply_to_bytes(reply: CachedClaimReply) -> bytes:
     """The wire form of a reply to a claim."""
+    return b"".join(reply_to_pieces(reply))
+
+
+def reply_to_pieces(reply: CachedClaimReply) -> Sequence[bytes]:
+    """The wire form of a reply to a claim, in pieces. Those of a large grant are the cached objects themselves."""
     match reply:
         case CachedGrant():
-            return dumps(_grant_to_wire(reply))
+            is_large = _objects_bytes(reply.observation) > LARGE_BYTES
+            return _to_lines(reply) if is_large else (dumps(_grant_to_wire(reply, to_list=_to_fragments)),)
         case Busy(retry_seconds=seconds):
-            return dumps({"state": "busy", "retrySeconds": seconds})
+            return (dumps({"state": "busy", "retrySeconds": seconds}),)
         case Gone(reason=reason, lease=lease):
-            return dumps({"state": "gone", "reason": reason, "lease": lease})
+            return (dumps({"state": "gone", "reason": reason, "lease": lease}),)
         case _:
             assert_never(reply)
 
 
 def reply_from_bytes(wire: bytes) -> ClaimReply:
     """The reply to a claim from its wire form. Raises KeyError, TypeError or ValueError for anything else."""
-    raw = loads(wire)
-    match raw["state"]:
-        case "granted":
-            return Granted(lease=raw["lease"], lease_seconds=raw["leaseSeconds"], observation=_observation(raw))
-        case "busy":
-            return Busy(retry_seconds=raw["retrySeconds"])
-        case "gone":
-            return Gone(reason=raw["reason"], lease=raw["lease"])
-        case state:
-            raise ValueError(f"a claim reply in state {state!r}")
+    reader = ReplyReader()
+    reader.feed(wire)
+    return reader.reply()
+
+
+class ReplyReader:
+    """Reads a reply to a claim from its parts. An object that has a line of its own is parsed when it is complete."""
+
+    def __init__(self) -> None:
+        self._unfinished: list[bytes] = []
+        """The beginning of the next line."""
+        self._frame: list[bytes] = []
+        """The lines that are no objects: the JSON of the reply, with empty lists."""
+        self._lists: list[list[JsonValue]] = []
+        """What the lists contain, in the order of the frame."""
+
+    def feed(self, part: bytes) -> None:
+        """Read the next part. Raises ValueError for an object that is not JSON."""
+        *lines, rest = part.split(b"\n")
+        for line in lines:
+            self._take(b"".join((*self._unfinished, line)))
+            self._unfinished.clear()
+        self._unfinished.append(rest)
+
+    def reply(self) -> ClaimReply:
+        """The reply, which is complete. Raises KeyError, TypeError or ValueError for anything else."""
+        self._take(b"".join(self._unfinished))
+        raw = loads(b"".join(self._frame))
+        match raw["state"]:
+            case "granted":
+                if self._lists:
+                    _fill(raw, iter(self._lists))
+                return Granted(lease=raw["lease"], lease_seconds=raw["leaseSeconds"], observation=_observation(raw))
+            case "busy":
+                return Busy(retry_seconds=raw["retrySeconds"])
+            case "gone":
+                return Gone(reason=raw["reason"], lease=raw["lease"])
+            case state:
+                raise ValueError(f"a claim reply in state {state!r}")
+
+    def _take(self, line: bytes) -> None:
+        if self._frame and line.startswith(b"{"):
+            self._lists[-1].append(loads(line.removesuffix(b",")))
+            return
+        self._frame.append(line)
+        if line.endswith(b"["):
+            self._lists.append([])
 
 
 def terms_in(beginning: bytes) -> LeaseTerms | None:
@@ -189,7 +237,45 @@ def terms_in(beginning: bytes) -> LeaseTerms | None:
     return LeaseTerms(lease=found[1].decode(), seconds=float(found[2])) if found else None
 
 
-def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
+def _objects_bytes(observation: CachedObservation) -> int:
+    related = observation.related.groups if observation.related is not None else ()
+    groups = (*observation.children, *observation.inputs, *related)
+    return sum(len(item) for group in groups for item in group.objects) + sum(map(len, observation.revisions))
+
+
+def _to_fragments(objects: Sequence[bytes]) -> object:
+    return [orjson.Fragment(item) for item in objects]
+
+
+def _to_lines(grant: CachedGrant) -> list[bytes]:
+    """The pieces of a grant in which each object has a line of its own. Cached objects contain no line break."""
+    lists: list[Sequence[bytes]] = []
+
+    def to_empty_list(objects: Sequence[bytes]) -> object:
+        lists.append(objects)
+        return orjson.Fragment(b"[\n]")
+
+    first, *others = dumps(_grant_to_wire(grant, to_list=to_empty_list)).split(b"\n")
+    pieces = [first]
+    for objects, frame in zip(lists, others, strict=True):
+        for item in objects:
+            pieces += (b"\n" if item is objects[0] else b",\n", item)
+        pieces += (b"\n", frame)
+    return pieces
+
+
+def _fill(raw: JsonObject, lists: Iterator[list[JsonValue]]) -> None:
+    """Put the objects that had lines of their own into the lists that `_grant_to_wire` makes, in its order."""
+    for group in raw["children"]:  # type: ignore[union-attr]
+        group["objects"] = next(lists)  # type: ignore[index, call-overload]
+    raw["revisions"] = next(lists)
+    for group in raw["inputs"]:  # type: ignore[union-attr]
+        group["objects"] = next(lists)  # type: ignore[index, call-overload]
+    for group in raw["related"]["groups"] if raw["related"] else ():  # type: ignore[index, call-overload, union-attr]
+        group["objects"] = next(lists)  # type: ignore[index, call-overload]
+
+
+def _grant_to_wire(grant: CachedGrant, *, to_list: Callable[[Sequence[bytes]], object]) -> dict[str, object]:
     observation = grant.observation
     return {  # the terms of the lease first: see `terms_in`
         "state": "granted",
@@ -200,10 +286,10 @@ def _grant_to_wire(grant: CachedGrant) -> dict[str, object]:
         "parent": orjson.Fragment(observation.parent),
         "part": observation.part,
         "summary": observation.summary,
-        "children": [_group_to_wire(group) for group in observation.children],
-        "revisions": [orjson.Fragment(item) for item in observation.revisions],
-        "inputs": [_group_to_wire(group) for group in observation.inputs],
-        "related": _related_to_wire(observation.related) if observation.related is not None else None,
+        "children": [_group_to_wire(group, to_list=to_list) for group in observation.children],
+        "revisions": to_list(observation.revisions),
+        "inputs": [_group_to_wire(group, to_list=to_list) for group in observation.inputs],
+        "related": _related_to_wire(observation.related, to_list=to_list) if observation.related is not None else None,
     }
 
 
@@ -221,8 +307,8 @@ def _observation(raw: JsonObject) -> Observation:
     )
 
 
-def _group_to_wire(group: CachedGroup) -> dict[str, object]:
-    wire: dict[str, object] = {"resource": group.resource.to_json(), "objects": [orjson.Fragment(item) for item in group.objects]}
+def _group_to_wire(group: CachedGroup, *, to_list: Callable[[Sequence[bytes]], object]) -> dict[str, object]:
+    wire: dict[str, object] = {"resource": group.resource.to_json(), "objects": to_list(group.objects)}
     if group.managed:
         wire["managed"] = {uid: orjson.Fragment(entry) for uid, entry in group.managed.items()}
     return wire
@@ -232,10 +318,10 @@ def _group_from_wire(raw: JsonObject) -> ObservedGroup:
     return ObservedGroup(info=ResourceInfo.from_json(raw["resource"]), objects=raw["objects"], managed=raw.get("managed", {}))  # type: ignore[arg-type]
 
 
-def _related_to_wire(related: CachedRelated) -> dict[str, object]:
+def _related_to_wire(related: CachedRelated, *, to_list: Callable[[Sequence[bytes]], object]) -> dict[str, object]:
     return {
         "fingerprint": related.fingerprint,
-        "groups": [_group_to_wire(group) for group in related.groups],
+        "groups": [_group_to_wire(group, to_list=to_list) for group in related.groups],
         "waiting": [each.to_json() for each in related.waiting],
         "unknown": [[each.api_version, each.resource] for each in related.unknown],
     }

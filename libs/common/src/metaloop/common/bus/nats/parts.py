@@ -5,10 +5,11 @@ were sent at once, a large observation would leave no room for anything else in 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from metaloop.common.bus.links import ANSWER_SECONDS, Leads
 from metaloop.common.bus.nats.chunks import ChunkJoiner, chunks_of
@@ -16,13 +17,16 @@ from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
 
-Reply = TypeVar("Reply")
-Answerer: TypeAlias = Callable[[Mapping[str, str] | None, bytes], bytes]
-"""Makes the reply to a request, of its headers and its body."""
+Reply_co = TypeVar("Reply_co", covariant=True)
+Answerer: TypeAlias = Callable[[Mapping[str, str] | None, bytes], Sequence[bytes]]
+"""Makes the reply to a request, of its headers and its body: the pieces of one message."""
 
 _MARK = b"\x00parts"
 """A ticket begins with it; no JSON does."""
-_PART_BYTES = 512 * 1024
+_PART_BYTES = 256 * 1024
+"""Some milliseconds pass until a part of this size is parsed. Other work goes on in between."""
+_ASKED_AHEAD = 3
+"""How many parts are on their way at once."""
 _HEADROOM_BYTES = 4096
 _KEEP_SECONDS = 15.0
 
@@ -38,7 +42,7 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
 
     async def answer(message: Message) -> None:
         request = requests.whole(message.data)
-        reply = handler(message.headers, request) if request is not None else b""
+        reply = handler(message.headers, request) if request is not None else ()
         if reply:
             await connection.publish(message.reply, replies.fit(reply))
 
@@ -46,8 +50,16 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
         yield
 
 
-def _ignore(_: bytes) -> None:
-    """Look at nothing."""
+class Reading(Protocol[Reply_co]):
+    """Reads a reply from its parts. Either method raises KeyError, TypeError or ValueError where it can't be read."""
+
+    def feed(self, part: bytes) -> None:
+        """Read the next part."""
+        ...
+
+    def reply(self) -> Reply_co:
+        """The reply, which is complete."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +71,8 @@ class Request:
     headers: dict[str, str] | None = None
 
 
-async def ask(
-    connection: Connection, request: Request, *, read: Callable[[bytes], Reply], peek: Callable[[bytes], None] = _ignore
-) -> Reply:
-    """What `read` makes of the whole reply. `peek` is shown the beginning of it first, as soon as that has arrived.
+async def ask(connection: Connection, request: Request, *, reading: Reading[Reply_co]) -> Reply_co:
+    """What `reading` makes of the reply. It is fed the parts of a large one as they arrive.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
     """
@@ -70,13 +80,12 @@ async def ask(
     for chunk in earlier:
         await connection.publish(request.subject, chunk)
     answer = await connection.request(request.subject, last, timeout_seconds=ANSWER_SECONDS, headers=request.headers)
-    if answer.startswith(_MARK):
-        wire = await _whole(connection, answer, peek)
-    else:
-        peek(answer)
-        wire = answer
     try:
-        return read(wire)
+        if answer.startswith(_MARK):
+            await _pull(connection, Ticket.from_bytes(answer), reading)
+        else:
+            reading.feed(answer)
+        return reading.reply()
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(f"a reply from {request.subject} that can't be read: {error!r}") from error
 
@@ -107,19 +116,21 @@ class LargeReplies:
         self._leads = leads
         self._inbox = connection.new_inbox()
         self._tokens = 0
-        self._kept: dict[str, list[bytes]] = {}
+        self._kept: dict[str, list[list[bytes]]] = {}
+        """The parts of each reply. Each is joined only when it is handed out."""
 
     def serving(self) -> AbstractAsyncContextManager[None]:
         """Hands out parts for the length of the block."""
         return self._connection.listening(f"{self._inbox}.*.*", self._hand_out)
 
-    def fit(self, body: bytes) -> bytes:
-        """What to answer with: `body` itself, or a ticket for it."""
+    def fit(self, pieces: Sequence[bytes]) -> bytes:
+        """What to answer with: the message that is made of `pieces`, or a ticket for it."""
         largest = self._connection.max_payload - _HEADROOM_BYTES
-        if len(body) <= largest:
-            return body
-        size = min(largest, _PART_BYTES)
-        parts = [body[start : start + size] for start in range(0, len(body), size)]
+        if len(pieces) == 1 and len(pieces[0]) <= largest:
+            return pieces[0]
+        parts = [*_parts_of(pieces, size=min(largest, _PART_BYTES))]
+        if len(parts) == 1:
+            return b"".join(parts[0])
         self._tokens += 1
         token = str(self._tokens)
         self._kept[token] = parts
@@ -131,17 +142,40 @@ class LargeReplies:
         parts = self._kept.get(token)
         if parts is None or not message.reply or not self._leads():
             return  # too late: the asker gives up by itself
-        await self._connection.publish(message.reply, parts[int(number)])
+        await self._connection.publish(message.reply, b"".join(parts[int(number)]))
         if int(number) == len(parts) - 1:
             del self._kept[token]
 
 
-async def _whole(connection: Connection, answer: bytes, peek: Callable[[bytes], None]) -> bytes:
-    """The whole of a reply whose ticket came as `answer`. Raises Unavailable where a part doesn't come in time."""
-    ticket = Ticket.from_bytes(answer)
-    parts: list[bytes] = []
-    for number in range(ticket.parts):
-        parts.append(await connection.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS))
-        if number == 0:
-            peek(parts[0])
-    return b"".join(parts)
+def _parts_of(pieces: Sequence[bytes], *, size: int) -> Iterator[list[bytes]]:
+    """The pieces in groups of `size` bytes, where only those that cross a border are cut."""
+    part: list[bytes] = []
+    room = size
+    for piece in pieces:
+        rest = piece
+        while len(rest) > room:
+            yield [*part, rest[:room]]
+            part, rest, room = [], rest[room:], size
+        part.append(rest)
+        room -= len(rest)
+    yield part
+
+
+async def _pull(connection: Connection, ticket: Ticket, reading: Reading[object]) -> None:
+    """Feed all parts to `reading`. Raises Unavailable where a part doesn't come in time, and what `reading` raises."""
+
+    async def part(number: int) -> bytes:
+        return await connection.request(f"{ticket.subject}.{number}", b"", timeout_seconds=ANSWER_SECONDS)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            coming: deque[asyncio.Task[bytes]] = deque()
+            for number in range(ticket.parts):
+                coming.append(tasks.create_task(part(number)))
+                if len(coming) == _ASKED_AHEAD:
+                    reading.feed(await coming.popleft())
+                    await asyncio.sleep(0)  # the next one may be here already, and other work goes first
+            for last in coming:
+                reading.feed(await last)
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures

@@ -1,7 +1,7 @@
 """A watcher's link over NATS."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 
 from metaloop.common.bus.links import Leads, WatcherHandler
@@ -16,7 +16,7 @@ from metaloop.common.bus.nats.subjects import lease_of
 from metaloop.common.errors import NobodyThere, OtherCluster
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps
-from metaloop.common.observation import reply_to_bytes
+from metaloop.common.observation import reply_to_pieces
 from metaloop.common.report import SyncReport
 
 _OWNER_TIMEOUT_SECONDS = 0.3
@@ -165,15 +165,15 @@ class NatsWatcherLink:
     async def _answering(self, handler: WatcherHandler, leads: Leads) -> AsyncIterator[None]:
         """Claims and related objects, whose replies may be large."""
 
-        def claim(headers: Mapping[str, str] | None, request: bytes) -> bytes:
+        def claim(headers: Mapping[str, str] | None, request: bytes) -> Sequence[bytes]:
             if self._is_foreign(headers):
-                return claim_refusal(self._stream.cluster)
+                return (claim_refusal(self._stream.cluster),)
             if self._stream.is_refused:
-                return b""
-            return reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(request)))
+                return ()
+            return reply_to_pieces(handler.answer_claim(ClaimRequest.from_bytes(request)))
 
-        def related(_: Mapping[str, str] | None, request: bytes) -> bytes:
-            return handler.answer_related(RelatedRequest.from_bytes(request)).to_bytes()
+        def related(_: Mapping[str, str] | None, request: bytes) -> Sequence[bytes]:
+            return (handler.answer_related(RelatedRequest.from_bytes(request)).to_bytes(),)
 
         async with (
             replying(self._connection, self._subjects.claim(self._shard), claim, leads=leads),

@@ -15,7 +15,7 @@ from metaloop.common.bus.nats.stream_owner import claim_headers, other_cluster, 
 from metaloop.common.bus.nats.subjects import shard_of
 from metaloop.common.errors import OtherCluster
 from metaloop.common.json import loads
-from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, terms_in
+from metaloop.common.observation import ClaimReply, Granted, Related, ReplyReader, related_from_wire, terms_in
 from metaloop.common.report import SyncReport
 
 _RENEW_TIMEOUT_SECONDS = 2.0
@@ -55,15 +55,9 @@ class NatsWorkerLink:
         Raises NobodyThere or Unavailable, and OtherCluster where the watcher of another cluster answers: then no more
         jobs are pulled until the stream is found to be ours.
         """
-
-        def peek(beginning: bytes) -> None:
-            terms = terms_in(beginning)
-            if terms is not None:
-                on_lease(terms)
-
         asked = Request(subject=self._subjects.claim(shard), body=request.to_bytes(), headers=self._claim_headers)
         try:
-            reply = await ask(self._connection, asked, read=self._read_claim, peek=peek)
+            reply = await ask(self._connection, asked, reading=_ReadingClaim(self._refusal, on_lease))
         except OtherCluster as refusal:
             self._stream.refuse(refusal)
             raise
@@ -72,7 +66,7 @@ class NatsWorkerLink:
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """The related objects of a parent. Raises NobodyThere or Unavailable."""
         asked = Request(subject=self._subjects.related(shard), body=request.to_bytes())
-        return await ask(self._connection, asked, read=_related_from_bytes)
+        return await ask(self._connection, asked, reading=_ReadingRelated())
 
     async def renew(self, shard: str, renewal: Renewal) -> Lost:
         """The leases of `renewal` that are lost. Raises NobodyThere or Unavailable."""
@@ -94,11 +88,48 @@ class NatsWorkerLink:
         async with self._connection.listening(self._subjects.held_in_any_shard, reply):
             yield
 
-    def _read_claim(self, wire: bytes) -> ClaimReply:
-        if theirs := refusing_cluster(wire):
-            raise OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs))
-        return reply_from_bytes(wire)
+    def _refusal(self, theirs: str) -> OtherCluster:
+        return OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs))
 
 
-def _related_from_bytes(wire: bytes) -> Related:
-    return related_from_wire(loads(wire))
+class _ReadingClaim:
+    """Reads the reply to a claim. The terms of its lease are told as soon as they have arrived."""
+
+    def __init__(self, refusal: Callable[[str], OtherCluster], on_lease: OnLease) -> None:
+        self._refusal = refusal
+        self._on_lease = on_lease
+        self._reader = ReplyReader()
+        self._has_begun = False
+
+    def feed(self, part: bytes) -> None:
+        """Read the next part. Raises OtherCluster where the watcher of another cluster refuses."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._begin(part)
+        self._reader.feed(part)
+
+    def reply(self) -> ClaimReply:
+        """The reply."""
+        return self._reader.reply()
+
+    def _begin(self, beginning: bytes) -> None:
+        if theirs := refusing_cluster(beginning):
+            raise self._refusal(theirs)
+        terms = terms_in(beginning)
+        if terms is not None:
+            self._on_lease(terms)
+
+
+class _ReadingRelated:
+    """Reads related objects."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, part: bytes) -> None:
+        """Keep the next part."""
+        self._parts.append(part)
+
+    def reply(self) -> Related:
+        """The related objects."""
+        return related_from_wire(loads(b"".join(self._parts)))

@@ -84,7 +84,7 @@ def _object_in(body: bytes, split: Split | None) -> JsonObject:
         raise InvalidAnswer("", f"the response body must be a JSON object, not {type_name(raw)}")
     if body.count(b"{") + body.count(b"[") > MAX_NESTING and _is_deeper_than(MAX_NESTING, raw):
         raise InvalidAnswer("", f"the response body is nested more than {MAX_NESTING} levels deep")
-    # A short body rarely has such a number, and a search is faster than a walk. A match in a string costs only the walk.
+    # Few short bodies have such a number, and a search is faster than a walk. A match in a string only costs the walk.
     may_have_floats = len(body) > _LONG_BYTES or _WHOLE_FLOAT.search(body)
     whole = with_whole_numbers(raw, below=_EXACT_BELOW) if may_have_floats else raw
     return whole if is_object(whole) else raw
