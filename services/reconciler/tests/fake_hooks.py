@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from metaloop.common.api.hook import Hook
 from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.errors import LeaseLost
+from metaloop.common.http.body import Body, whole
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.observation import Related
 from metaloop.reconciler.core.model import Observed
@@ -22,10 +23,10 @@ class FakeHooks:
     requests: list[JsonObject] = field(default_factory=list)
     customized: list[JsonObject] = field(default_factory=list)
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, Body], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The hook's answer to each body."""
         del observed
-        requests = [loads(body) for body in bodies.values()]
+        requests = [loads(whole(body)) for body in bodies.values()]
         asked, answer = (self.customized, self.rules) if hook.name == "customize" else (self.requests, self.answer)
         lease.check()
         asked += requests

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from builders import DYNAMIC_APPLY
 
 from metaloop.common.errors import MetaloopError
+from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Related
@@ -77,7 +78,7 @@ class Script:
                 return DYNAMIC_APPLY
             case CallHook(_, hook, bodies):
                 answer = self.rules if hook.name == "customize" else self.hook
-                return [dumps(answer(loads(body))) for body in bodies.values()]
+                return [dumps(answer(loads(whole(body)))) for body in bodies.values()]
             case SubscribeRelated(fingerprint):
                 return Related(fingerprint=fingerprint, groups=self.related.groups, unknown=self.related.unknown)
             case WriteChildren(_, plan):
@@ -103,7 +104,7 @@ class Played:
     @property
     def asked(self) -> list[JsonObject]:
         """The requests that the hooks were sent, in order."""
-        return [loads(body) for step in self.steps if isinstance(step, CallHook) for body in step.bodies.values()]
+        return [loads(whole(body)) for step in self.steps if isinstance(step, CallHook) for body in step.bodies.values()]
 
 
 def play(observed: Observed, variant: Variant, script: Script | None = None) -> Played:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
+from metaloop.common.http.body import Body
 from metaloop.common.http.connection import NoAnswer
 from metaloop.common.http.peer import NoConnection, Peer, header_lines
 from metaloop.devkit.certs import Authority
@@ -264,7 +265,13 @@ async def test_close_ends_idle_connections_now_and_others_after_their_answers():
         await asyncio.wait_for(server.ended.wait(), 5)
 
 
-async def test_connection_is_not_reused_if_the_answer_preceded_the_requests_end():
+def pieces(count: int) -> Iterator[bytes]:
+    """So many pieces of 64 KiB."""
+    return (b"x" * 2**16 for _ in range(count))
+
+
+@pytest.mark.parametrize("body", [b"x" * 30_000_000, pieces(500)], ids=["one piece", "pieces"])
+async def test_connection_is_not_reused_if_the_answer_preceded_the_requests_end(body: Body):
     answered, ended = 0, asyncio.Event()
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -278,7 +285,7 @@ async def test_connection_is_not_reused_if_the_answer_preceded_the_requests_end(
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
         with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
             async with asyncio.timeout(5):
-                answers = [await peer.ask("POST", "/", b"", b"x" * 30_000_000), await peer.ask("GET", "/", b"")]
+                answers = [await peer.ask("POST", "/", b"", body), await peer.ask("GET", "/", b"")]
         ended.set()
 
     assert [answer.body for answer in answers] == [b"hi", b"hi"]
@@ -292,6 +299,67 @@ async def test_large_body_is_sent_completely():
             await peer.ask("PUT", "/", b"", body)
 
     assert server.requests[0].endswith(b"\r\n\r\n" + body)
+
+
+async def receive_chunked(reader: asyncio.StreamReader) -> bytes:
+    """The body of a request in chunks."""
+    assert b"\r\nTransfer-Encoding: chunked\r\n" in await reader.readuntil(b"\r\n\r\n")
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+    return body
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 10_000])
+async def test_body_in_pieces_is_sent_completely_and_the_connection_kept(count: int):
+    received: list[bytes] = []
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            received.append(await receive_chunked(reader))
+            writer.write(OK)
+        writer.close()
+
+    async with await asyncio.start_server(receive, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            async with asyncio.timeout(10):
+                for _ in range(2):
+                    await peer.ask("POST", "/", b"", [b"%d," % number for number in range(count)])
+
+    assert received == [b"".join(b"%d," % number for number in range(count))] * 2
+
+
+async def test_no_more_pieces_are_made_than_the_server_takes():
+    made, stopped, ended = 0, asyncio.Event(), asyncio.Event()
+
+    def counted() -> Iterator[bytes]:
+        nonlocal made
+        for piece in pieces(5_000):
+            made += 1
+            yield piece
+
+    async def stop_reading(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        stopped.set()
+        await ended.wait()
+        writer.transport.abort()
+
+    async with await asyncio.start_server(stop_reading, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            asking = asyncio.create_task(peer.ask("POST", "/", b"", counted()))
+            await stopped.wait()
+            while True:  # until a moment passes without a new piece
+                before = made
+                await asyncio.sleep(0.1)
+                if made == before:
+                    break
+            ended.set()
+            with pytest.raises(NoAnswer):
+                await asking
+
+    assert 0 < made < 1_000
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\0b"])

@@ -11,6 +11,7 @@ from metaloop.common.api.hook import Hook
 from metaloop.common.api.revision import claimed_by
 from metaloop.common.errors import MetaloopError
 from metaloop.common.faults import Fault
+from metaloop.common.http.body import Body, whole
 from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
@@ -31,11 +32,11 @@ class Hooks:
 
     answers: Mapping[str, Answer]
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, Body], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The answer of this hook's function."""
         del observed, lease
         async with slot.waiting():
-            return [dumps(self.answers[hook.name](loads(body))) for body in bodies.values()]
+            return [dumps(self.answers[hook.name](loads(whole(body)))) for body in bodies.values()]
 
 
 def texts(*names: str, text: str = "") -> Answer:

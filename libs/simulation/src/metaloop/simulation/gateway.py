@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from metaloop.common.http.answer import Answer
+from metaloop.common.http.body import Body, whole
 from metaloop.common.http.connection import NoAnswer, Permit, always
 from metaloop.common.http.peer import NoConnection
 from metaloop.simulation.network import GATEWAY, Network, Port
@@ -67,12 +68,12 @@ class GatewayPeer:
         self._network = network
         self._turn = 0
 
-    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
         """The answer to one request. Raises NoConnection and NoAnswer."""
         gateway = self._running()
         if gateway is None or not self._port.reaches(GATEWAY):
             raise NoConnection("no gateway can be reached")
-        exchange = _Exchange(headers, body or b"", asyncio.get_running_loop().create_future())
+        exchange = _Exchange(headers, whole(b"" if body is None else body), asyncio.get_running_loop().create_future())
         theirs = gateway.port
         permit()
         listener = self._notice(exchange, theirs)

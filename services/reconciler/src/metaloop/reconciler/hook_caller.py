@@ -8,6 +8,7 @@ from metaloop.common.api.controller import Controller
 from metaloop.common.api.hook import DEFAULT_TIMEOUT_SECONDS, Hook, HookName, wanted_timeout
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call as wire
+from metaloop.common.http.body import Body
 from metaloop.common.http.peer import Asked, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
@@ -29,7 +30,7 @@ class HookCaller:
         self._targets = VersionCache(_no_targets)
         """The headers that name the webhook to call, by hook. They are made once for each version of a controller."""
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, Body], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent."""
         headers = {**self._headers, wire.TARGET_HEADER: self._target(observed.controller, hook), wire.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}, lease) for revision, body in bodies.items()]
@@ -53,7 +54,7 @@ class HookCaller:
         except TimeoutError as error:
             raise GatewayTimedOut(f"the hook gateway gave no verdict on the {hook.name} hook within {seconds:g} s") from error
 
-    async def _call(self, body: bytes, headers: dict[str, str], lease: LeaseGuard) -> wire.Verdict:
+    async def _call(self, body: Body, headers: dict[str, str], lease: LeaseGuard) -> wire.Verdict:
         try:
             with span("call hook") as spanned:
                 if spanned.traceparent:

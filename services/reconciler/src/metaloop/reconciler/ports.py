@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from metaloop.common.api.hook import Hook
 from metaloop.common.bus.messages import RelatedRequest
+from metaloop.common.http.body import Body
 from metaloop.common.http.connection import Permit
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceInfo
@@ -63,7 +64,7 @@ class Recorder(Protocol):
 class Hooks(Protocol):
     """The hooks of all controllers."""
 
-    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, bytes], *, slot: "Slot", lease: "LeaseGuard") -> list[bytes]:
+    async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, Body], *, slot: "Slot", lease: "LeaseGuard") -> list[bytes]:
         """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent.
 
         Raises LeaseLost, HookThrottled, HookFailed, Unavailable or InvalidSpec.

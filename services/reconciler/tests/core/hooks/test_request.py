@@ -19,9 +19,10 @@ from builders import (
 from metaloop.common.api import composite
 from metaloop.common.api.composite import parse_composite
 from metaloop.common.api.hook import Hook, HookVersion
+from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.reconciler.core.hooks.request import group_key, object_maps, sync_request
+from metaloop.reconciler.core.hooks.request import MANY_OBJECTS, LargeRequest, group_key, object_maps, sync_request
 from metaloop.reconciler.core.model import ChildGroup, RequestObjects
 
 HERE, THERE = stored(config_map("here")), stored(config_map("there"), namespace="elsewhere")
@@ -40,7 +41,7 @@ def test_request_has_five_keys_and_the_objects_as_they_are():
 
     body = sync_request(seen, RequestObjects(children=(group(CONFIG_MAPS, HERE),), related=()), hook=hook("v1"), keys=composite.KEYS)
 
-    assert loads(body) == {
+    assert loads(whole(body)) == {
         "controller": controller,
         "parent": parent,
         "children": {"ConfigMap.v1": {"here": HERE}},
@@ -97,3 +98,37 @@ def test_objects_are_in_the_order_of_their_names_whatever_the_cache_says():
     [named] = object_maps([group(CONFIG_MAPS, *objects)], version="v1", parent_namespace="default").values()
 
     assert list(named) == ["a", "b", "c"]
+
+
+def many(count: int) -> ChildGroup:
+    return group(CONFIG_MAPS, *[stored(config_map(f"map-{index}")) for index in range(count)])
+
+
+@pytest.mark.parametrize("count", [MANY_OBJECTS, MANY_OBJECTS + 1])
+def test_request_with_many_objects_is_the_same_text_made_while_it_is_sent(count: int):
+    seen = replace(observed(), controller=parse_composite(a_controller()))
+    objects = RequestObjects(children=(many(count), group(DEPLOYMENTS)), related=(many(2),))
+
+    body = sync_request(seen, objects, hook=hook("v1"), keys=composite.KEYS)
+
+    few = [
+        sync_request(seen, RequestObjects(children=(group(CONFIG_MAPS, each),), related=()), hook=hook("v1"), keys=composite.KEYS)
+        for each in objects.children[0].objects
+    ]
+    text = loads(whole(body))
+    assert isinstance(body, LargeRequest) is (count + 2 > MANY_OBJECTS)
+    assert list(text) == ["controller", "parent", "children", "related", "finalizing"]
+    assert list(text["children"]["ConfigMap.v1"]) == sorted(f"map-{index}" for index in range(count))
+    assert text["children"]["Deployment.apps/v1"] == {}
+    assert len(text["related"]["ConfigMap.v1"]) == 2
+    assert text["children"]["ConfigMap.v1"] == {
+        name: obj for each in few for name, obj in loads(whole(each))["children"]["ConfigMap.v1"].items()
+    }
+
+
+def test_request_that_is_made_while_it_is_sent_can_be_sent_again():
+    seen = replace(observed(), controller=parse_composite(a_controller()))
+
+    body = sync_request(seen, RequestObjects(children=(many(MANY_OBJECTS + 1),), related=()), hook=hook("v1"), keys=composite.KEYS)
+
+    assert whole(body) == whole(body)

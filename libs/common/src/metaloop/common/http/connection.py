@@ -6,7 +6,7 @@ they cost several times as much as the exchange itself.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
@@ -40,6 +40,11 @@ class Connection(asyncio.Protocol):
         self._exchanges = 0
         # Asked once: before Python 3.12, each `get_running_loop` makes a system call.
         self._loop = asyncio.get_running_loop()
+        self._may_write = asyncio.Event()
+        """Cleared while the server reads slower than we write. Set when the connection ends."""
+        self._may_write.set()
+        self._is_sending = False
+        """Whether the pieces of a request are being sent."""
         self._idle_since = 0.0
         """When its last answer was complete, by the event loop's clock."""
 
@@ -53,8 +58,8 @@ class Connection(asyncio.Protocol):
         """How long it has not been used."""
         return self._loop.time() - self._idle_since
 
-    async def exchange(self, *request: bytes, permit: Permit = always) -> Answer:
-        """Send a request, given in parts, and return its answer.
+    async def exchange(self, *request: bytes, rest: Iterable[bytes] = (), permit: Permit = always) -> Answer:
+        """Send a request, given in parts, and return its answer. The `rest` is made as fast as the server takes it.
 
         Raises NoAnswer, and what `permit` raises. The connection is closed if this fails or is cancelled.
         """
@@ -66,6 +71,8 @@ class Connection(asyncio.Protocol):
         try:
             permit()
             self._transport.writelines(request)
+            if rest:
+                await self._send(rest, answered=self._expected.done)
             end = await self._expected
         finally:
             if isinstance(end, NoAnswer):
@@ -82,6 +89,25 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
+
+    async def _send(self, pieces: Iterable[bytes], *, answered: Callable[[], bool]) -> None:
+        """Send the rest of a request. Ends where the server answers before it has read everything, or goes away."""
+        self._is_sending = True
+        for piece in pieces:
+            await self._may_write.wait()
+            if self._transport is None or answered():
+                break
+            self._transport.write(piece)
+            await asyncio.sleep(0)  # others go first: making a piece takes time
+        self._is_sending = False
+
+    def pause_writing(self) -> None:
+        """Wait before more is written: the server is slow."""
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._may_write.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is established."""
@@ -108,6 +134,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed, by either side."""
         self._transport = None
+        self._may_write.set()
         if self._expected is None or self._expected.done():
             return
         if exc is None and self._reader.feed_eof():
@@ -123,9 +150,10 @@ class Connection(asyncio.Protocol):
             self.cut()  # a second answer to one request: later answers could not be matched to requests
             return
         self._expected.set_result(answer)
+        self._may_write.set()
         if self._transport is None:
             return
-        if self._transport.get_write_buffer_size():
+        if self._is_sending or self._transport.get_write_buffer_size():
             # The server answered before it read the whole request. It may never read the rest, which would block the
             # next.
             self.cut()

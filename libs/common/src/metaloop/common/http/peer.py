@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
+from metaloop.common.http.body import Body, chunks_of
 from metaloop.common.http.connection import ClosedWhileIdle, Connection, Permit, always
 from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
@@ -41,12 +42,20 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
+def _framing(body: Body | None) -> bytes:
+    """The header that says how long a body is, or how its end is found."""
+    if body is None:
+        return b""
+    return b"Content-Length: %d\r\n" % len(body) if isinstance(body, bytes) else b"Transfer-Encoding: chunked\r\n"
+
+
 class Asked(Protocol):
     """A server that answers requests, wherever it is."""
 
-    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
         """The answer to one request. `headers` comes from `header_lines`. Raises OSError where there is none.
 
+        A body that isn't `bytes` is iterated over once for each time that it is sent.
         `permit` is called immediately before the request is sent; what it raises is raised.
         """
         ...
@@ -80,7 +89,7 @@ class Peer:
         """The most recently used connection is the last."""
         self._is_closed = False
 
-    async def ask(self, method: str, target: str, headers: bytes, body: bytes | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
         """The answer to one request. `target` is an encoded path with its query; `headers` comes from `header_lines`.
 
         The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises
@@ -88,14 +97,14 @@ class Peer:
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"{target!r} is not a request path")
-        length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
-        head = b"%s %s HTTP/1.1\r\n%s%s%s\r\n" % (method.encode(), (self._prefix + target).encode(), self._host_line, headers, length)
+        framing = _framing(body)
+        head = b"%s %s HTTP/1.1\r\n%s%s%s\r\n" % (method.encode(), (self._prefix + target).encode(), self._host_line, headers, framing)
         try:
-            return await self._exchange(self._idle() or await self._connected(), head, body or b"", permit=permit)
+            return await self._exchange(self._idle() or await self._connected(), head, b"" if body is None else body, permit=permit)
         except ClosedWhileIdle:
             if method not in IDEMPOTENT:
                 raise
-        return await self._exchange(await self._connected(), head, body or b"", permit=permit)
+        return await self._exchange(await self._connected(), head, b"" if body is None else body, permit=permit)
 
     def close(self) -> None:
         """Close idle connections now, and the others after their answers."""
@@ -103,8 +112,11 @@ class Peer:
         while self._kept:
             self._kept.pop().cut()
 
-    async def _exchange(self, connection: Connection, head: bytes, body: bytes, *, permit: Permit) -> Answer:
-        answer = await connection.exchange(head, body, permit=permit)
+    async def _exchange(self, connection: Connection, head: bytes, body: Body, *, permit: Permit) -> Answer:
+        if isinstance(body, bytes):
+            answer = await connection.exchange(head, body, permit=permit)
+        else:
+            answer = await connection.exchange(head, rest=chunks_of(body), permit=permit)
         if self._is_closed:
             connection.cut()
         elif connection.is_usable:

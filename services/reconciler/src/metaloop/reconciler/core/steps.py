@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from metaloop.common.api.hook import Hook
+from metaloop.common.http.body import Body
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Related
@@ -55,7 +56,7 @@ class CallHook:
 
     observed: Observed
     hook: Hook
-    bodies: Mapping[str, bytes]
+    bodies: Mapping[str, Body]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def choose_apply_strategy(observed: Observed) -> Steps[ApplyStrategy]:
     return (yield ChooseApplyStrategy(observed))
 
 
-def call_hook(observed: Observed, hook: Hook, bodies: Mapping[str, bytes]) -> Steps[list[bytes]]:
+def call_hook(observed: Observed, hook: Hook, bodies: Mapping[str, Body]) -> Steps[list[bytes]]:
     """See CallHook."""
     return (yield CallHook(observed, hook, bodies))
 
