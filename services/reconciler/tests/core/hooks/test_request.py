@@ -22,6 +22,7 @@ from metaloop.common.api.hook import Hook, HookVersion
 from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.observation import ObservedGroup
 from metaloop.reconciler.core.hooks.request import MANY_OBJECTS, LargeRequest, group_key, object_maps, sync_request
 from metaloop.reconciler.core.model import ChildGroup, RequestObjects
 
@@ -107,7 +108,8 @@ def many(count: int) -> ChildGroup:
 @pytest.mark.parametrize("count", [MANY_OBJECTS, MANY_OBJECTS + 1])
 def test_request_with_many_objects_is_the_same_text_made_while_it_is_sent(count: int):
     seen = replace(observed(), controller=parse_composite(a_controller()))
-    objects = RequestObjects(children=(many(count), group(DEPLOYMENTS)), related=(many(2),))
+    related = ObservedGroup(info=CONFIG_MAPS, objects=many(2).objects)
+    objects = RequestObjects(children=(many(count), group(DEPLOYMENTS)), related=(related,))
 
     body = sync_request(seen, objects, hook=hook("v1"), keys=composite.KEYS)
 
