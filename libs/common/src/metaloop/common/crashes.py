@@ -44,6 +44,6 @@ async def restarting(name: str, main: Callable[[], Awaitable[object]]) -> Never:
     For tasks that keep nothing that a crash could leave in doubt. Any other task ends the process with its crash.
     """
     while True:
-        with crash_logged("task.crashed", **{fields.TASK: name}):
+        with crash_logged("task.crashed", task=name):
             await main()
         await asyncio.sleep(_RESTART_SECONDS)

@@ -119,7 +119,7 @@ class Schemas:
 
     async def _is_read(self, api_version: str, path: str) -> bool:
         """Whether a version's document could be read. If not, its kinds keep their schemas, and all others go on."""
-        with crash_logged("schemas.malformed", **{fields.GROUP_VERSION: api_version}):  # what is served may be anything
+        with crash_logged("schemas.malformed", group_version=api_version):  # what is served may be anything
             try:
                 await self._refresh_version(api_version, path)
             except (MetaloopError, JSONDecodeError) as error:
