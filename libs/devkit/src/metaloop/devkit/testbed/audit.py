@@ -1,6 +1,7 @@
 """The audit log of the API server: the only reliable count of the requests that it answered."""
 
 import asyncio
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,15 +70,15 @@ class AuditLog:
         out: their number depends on a rate limit. Raises TimeoutError, which names the requests, when one of them has
         no answer in time.
         """
-        asked_about: set[str] | None = None
-        for _ in range(int(within_seconds / _POLL_SECONDS)):
-            received, answered = self._since(mark)
-            asked_about = set(received) if asked_about is None else asked_about
-            if asked_about <= answered.keys():
-                return [_request(event) for event in answered.values()]
+        deadline = time.monotonic() + within_seconds
+        received, answered = self._since(mark)
+        while missing := received.keys() - answered.keys():
+            if time.monotonic() > deadline:
+                named = ", ".join(f"{received[key].get('verb')} {received[key].get('requestURI')}" for key in sorted(missing))
+                raise TimeoutError(f"not answered in {within_seconds:g} s: {named}")
             await asyncio.sleep(_POLL_SECONDS)
-        missing = [f"{event.get('verb')} {event.get('requestURI')}" for key, event in received.items() if key not in answered]
-        raise TimeoutError(f"not answered in {within_seconds:g} s: {', '.join(missing)}")
+            _, answered = self._since(mark)
+        return [_request(event) for event in answered.values()]
 
     def _since(self, mark: int) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
         """What was received since a mark, and which of it was answered, by the request's ID."""
