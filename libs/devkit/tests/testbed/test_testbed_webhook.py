@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
+import pytest
 import pytest_asyncio
 
 from metaloop.common.json import JsonObject, dumps
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.webhook import Behaviour, Webhook
+from metaloop.devkit.testbed.webhook import Behaviour, Call, Webhook, expect_last_call_shows
 
 
 @pytest_asyncio.fixture
@@ -76,3 +77,41 @@ async def test_a_call_ends_when_its_caller_disconnects(webhook: Webhook) -> None
 
     assert webhook.overlaps == []
     assert [call.answered for call in webhook.calls("h")] == [False, True]
+
+
+def _version(number: int) -> JsonObject:
+    """An object of this version."""
+    return {"metadata": {"name": f"n{number}", "resourceVersion": str(number)}}
+
+
+def _call_that_shows(parent: JsonObject, *children: JsonObject, field: str = "children", ended_at: float | None = 1.0) -> Call:
+    group: JsonObject = {str(index): child for index, child in enumerate(children)}
+    return Call(hook="h", request={"parent": parent, field: {"ConfigMap.v1": group}}, started_at=0.0, ended_at=ended_at)
+
+
+@pytest.mark.parametrize("field", ["children", "attachments", "outputs"])
+def test_versions_shown_are_those_of_the_parent_and_its_children(field: str) -> None:
+    call = _call_that_shows(_version(1), _version(2), _version(3), field=field)
+
+    assert call.shown_versions == {"1", "2", "3"}
+
+
+def test_last_call_that_shows_all_as_it_is_passes() -> None:
+    calls = [_call_that_shows(_version(1)), _call_that_shows(_version(1), _version(2))]
+
+    expect_last_call_shows(calls, [_version(1), _version(2)])
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        [_call_that_shows(_version(1), _version(2), ended_at=None)],
+        [_call_that_shows(_version(1), _version(2)), _call_that_shows(_version(1), _version(3))],
+        [_call_that_shows(_version(1))],
+    ],
+    ids=["no call", "not answered", "an older child", "a child less"],
+)
+def test_last_call_that_does_not_show_all_as_it_is_is_refused(calls: list[Call]) -> None:
+    with pytest.raises(AssertionError, match="call"):
+        expect_last_call_shows(calls, [_version(1), _version(2)])

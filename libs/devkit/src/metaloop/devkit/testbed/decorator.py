@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, DECORATORS
 from metaloop.devkit.testbed.eventually import expect
-from metaloop.devkit.testbed.manifests import child_rule, config_map
+from metaloop.devkit.testbed.manifests import HOOK_TIMEOUT, child_rule, config_map
 from metaloop.devkit.testbed.story import STORY_LABEL, Story
-from metaloop.devkit.testbed.webhook import Behaviour, Call
+from metaloop.devkit.testbed.webhook import Behaviour, Call, expect_last_call_shows
 
 
 def attaching(*suffixes: str, **answer: object) -> Behaviour:
@@ -80,7 +81,7 @@ class Decorator:
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
         """The spec of a hook with this behaviour and wire version."""
         url = self.story.lab.webhook.on(self._hook_name(name), behaviour)
-        return {"version": version, "webhook": {"url": url, "timeout": "5s"}}
+        return {"version": version, "webhook": {"url": url, "timeout": HOOK_TIMEOUT}}
 
     def calls(self, hook: str = "sync", *, of: str = "") -> list[Call]:
         """The calls of a hook so far, or those for one object."""
@@ -100,6 +101,17 @@ class Decorator:
             name: unstructured.text(unstructured.child_object(item, "data"), "text") for name, item in (await self.attachments()).items()
         }
         expect(found == dict(texts), f"{self.name} has attached {found}, not yet {dict(texts)}")
+
+    async def rested(self, target: ResourceInfo, name: str, *, namespace: str = "") -> None:
+        """Raise AssertionError unless the last call for an object showed it and its attachments as they are.
+
+        Until something changes, its hook is not called again and nothing is written for it.
+        """
+        space = namespace or self.story.name
+        obj = await self.story.cluster.get(target, space, name)
+        uid, attached = unstructured.uid(obj), (await self.attachments()).values()
+        own = [each for each in attached if (owner := controller_ref(each)) is not None and owner.uid == uid]
+        expect_last_call_shows(self.calls(of=name), [obj, *own])
 
     async def attachments(self) -> dict[str, JsonObject]:
         """The ConfigMaps of the story's namespace whose annotation names it."""

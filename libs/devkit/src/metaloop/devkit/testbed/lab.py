@@ -22,6 +22,7 @@ from metaloop.devkit.testbed.manifests import crd
 from metaloop.devkit.testbed.webhook import Webhook
 
 _ALREADY_EXISTS = 409
+_VIEW_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ class Lab:
 
     async def view(self, name: str, *, of: Service | None = None) -> list[JsonObject]:
         """A debug view of a watcher, by default the first: `queue`, `leases`, `cache` and so on."""
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=_VIEW_SECONDS) as client:
             return (await client.get(f"{(of or self.stack.watcher).debug_url}/{name}")).json()
 
 
@@ -113,9 +114,10 @@ async def install_parent(cluster: Cluster, resource: ResourceInfo) -> None:
 
 
 async def install(cluster: Cluster, manifest: JsonObject) -> None:
-    """Install a CRD, and wait until it is served; an existing one that is not being deleted stays as it is."""
+    """Install a CRD, and wait until its objects are served; an existing one stays, unless it is being deleted."""
     await eventually(lambda: _created(cluster, manifest), within_seconds=30)
     await eventually(lambda: _established(cluster, unstructured.name(manifest)), within_seconds=30)
+    await eventually(lambda: _served(cluster, manifest), within_seconds=30)
 
 
 async def _created(cluster: Cluster, manifest: JsonObject) -> None:
@@ -137,3 +139,22 @@ async def _established(cluster: Cluster, name: str) -> None:
         is_object(condition) and condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
     )
     expect(established, f"{name} is not established")
+
+
+async def _served(cluster: Cluster, manifest: JsonObject) -> None:
+    """Raise AssertionError until objects are served: the API server says that a CRD is established a moment before."""
+    spec = unstructured.child_object(manifest, "spec")
+    names = unstructured.child_object(spec, "names")
+    for version in unstructured.child_objects(spec, "versions"):
+        if not version.get("served"):
+            continue
+        resource = ResourceInfo(
+            api_version=f"{unstructured.text(spec, 'group')}/{unstructured.text(version, 'name')}",
+            resource=unstructured.text(names, "plural"),
+            kind=unstructured.text(names, "kind"),
+            namespaced=spec.get("scope") == "Namespaced",
+        )
+        try:
+            await cluster.list(resource)
+        except ApiRefused as refusal:
+            raise AssertionError(str(refusal)) from refusal

@@ -7,6 +7,9 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 
 GROUP = "testbed.example.com"
 
+HOOK_TIMEOUT = "30s"
+"""Of hooks whose timeout is not what a test is about: much longer than any answer takes on a busy machine."""
+
 CONFIG_MAP_CHILDREN = ResourceId("v1", "configmaps")
 
 
@@ -46,7 +49,7 @@ def composite(name: str, *, parent: ResourceInfo, hook_url: str, children: Seque
     base: JsonObject = {
         "parentResource": {"apiVersion": parent.api_version, "resource": parent.resource},
         "childResources": list(children),
-        "hooks": {"sync": {"webhook": {"url": hook_url, "timeout": "5s"}}},
+        "hooks": {"sync": {"webhook": {"url": hook_url, "timeout": HOOK_TIMEOUT}}},
     }
     return {
         "apiVersion": "metacontroller.k8s.io/v1alpha1",

@@ -9,7 +9,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, MAPS
 from metaloop.devkit.testbed.eventually import expect
-from metaloop.devkit.testbed.manifests import child_rule, config_map
+from metaloop.devkit.testbed.manifests import HOOK_TIMEOUT, child_rule, config_map
 from metaloop.devkit.testbed.story import STORY_LABEL, Story
 from metaloop.devkit.testbed.webhook import Behaviour, Call
 
@@ -68,7 +68,7 @@ class Mapped:
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
         """The spec of a hook with this behaviour and wire version."""
         url = self.story.lab.webhook.on(self._hook_name(name), behaviour)
-        return {"version": version, "webhook": {"url": url, "timeout": "5s"}}
+        return {"version": version, "webhook": {"url": url, "timeout": HOOK_TIMEOUT}}
 
     # -- parents and inputs --------------------------------------------------------------------------------------------
 

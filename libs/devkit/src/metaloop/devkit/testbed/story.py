@@ -10,7 +10,7 @@ from metaloop.devkit.testbed import manifests
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import expect
 from metaloop.devkit.testbed.lab import Lab
-from metaloop.devkit.testbed.webhook import Behaviour, Call
+from metaloop.devkit.testbed.webhook import Behaviour, Call, expect_last_call_shows
 
 THINGS = manifests.parent_resource("things")
 """The parent kind that stories share, because the garbage collector needs up to 40 s to notice a new kind."""
@@ -115,7 +115,7 @@ class Story:
 
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:
         """The spec of a hook with this behaviour, for the controller's `spec.hooks`."""
-        return {"version": version, "webhook": {"url": self.now_answers(behaviour, name), "timeout": "5s"}}
+        return {"version": version, "webhook": {"url": self.now_answers(behaviour, name), "timeout": manifests.HOOK_TIMEOUT}}
 
     def now_answers(self, behaviour: Behaviour, hook: str = "sync") -> str:
         """Set the behaviour of a hook, and return its URL."""
@@ -158,6 +158,26 @@ class Story:
         """Raise AssertionError unless that holds for all parents of the story."""
         for found in await self.all_parents():
             expect_settled(found, children=children)
+
+    async def rested(self, name: str, *, children: int = 3, kind: ResourceInfo = CONFIG_MAPS) -> None:
+        """Raise AssertionError unless a parent has settled, and the last call of its hook showed that.
+
+        Until something changes, its hook is not called again and nothing is written for it: what a test counts from
+        then on has its cause in the test. `kind` is the kind of its children, which have the label `parent`.
+        """
+        await self.settled(name, children=children)
+        await self.last_call_shows(name, kind=kind)
+
+    async def last_call_shows(self, name: str, *, kind: ResourceInfo = CONFIG_MAPS) -> None:
+        """Raise AssertionError unless the last call for a parent showed it and its children as they are."""
+        parent = await self.cluster.get(self.parents, self._namespace, name)
+        observed = await self.cluster.list(kind, self.name, labels=f"parent={name}")
+        expect_last_call_shows(self.calls(parent=name), [parent, *observed])
+
+    async def never_shown(self, *, text: str) -> None:
+        """Raise AssertionError if a call showed a parent with this text in its spec."""
+        specs = [unstructured.child_object(call.parent, "spec") for call in self.calls()]
+        expect(all(unstructured.text(spec, "text") != text for spec in specs), f"{self.name} was asked about {text!r}")
 
     async def all_parents(self) -> list[JsonObject]:
         """The story's parents."""

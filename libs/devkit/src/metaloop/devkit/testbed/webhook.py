@@ -8,7 +8,7 @@ import inspect
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -62,6 +62,15 @@ class Call:
     def parent_name(self) -> str:
         """The name of that parent."""
         return unstructured.name(self.parent)
+
+    @property
+    def shown_versions(self) -> frozenset[str]:
+        """The resourceVersions of that parent and of its children, attachments or outputs in the request."""
+        shown = [self.parent]
+        for key in ("children", "attachments", "outputs"):
+            for group in unstructured.child_object(self.request, key).values():
+                shown += [obj for obj in group.values() if isinstance(obj, dict)] if isinstance(group, dict) else []
+        return frozenset(unstructured.resource_version(obj) for obj in shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +177,16 @@ class Webhook:
             return
         await asyncio.sleep(_GRACE_SECONDS)
         self.overlaps += [Overlap(earlier=other, later=call) for other in others & live]
+
+
+def expect_last_call_shows(calls: Sequence[Call], objects: Sequence[JsonObject]) -> None:
+    """Raise AssertionError unless the last of some calls showed a parent and its children as they are, and is answered.
+
+    Such a call is the last until one of them changes.
+    """
+    expect(calls and calls[-1].ended_at is not None, "there was no call yet, or it is not answered")
+    shown, current = calls[-1].shown_versions, {unstructured.resource_version(obj) for obj in objects}
+    expect(shown == current, f"the last call showed the versions {sorted(shown)}, not yet {sorted(current)}")
 
 
 def _are_revisions(call: Call, other: Call) -> bool:
