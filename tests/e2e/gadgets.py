@@ -121,7 +121,7 @@ class Gadgets:
             if not unstructured.is_deleting(gadget)
         }
 
-    async def shows(self, texts: dict[str, str], *, within_seconds: float = 15.0) -> None:
+    async def shows(self, texts: dict[str, str], *, within_seconds: float = 30.0) -> None:
         """Wait until these are the Gadgets and their texts."""
 
         async def check() -> None:
@@ -169,7 +169,13 @@ class Gadgets:
         """Wait until the parent's condition says that the rollout waits for a Gadget."""
         await self.has_condition("False", "RolloutWaiting", f"Gadget {name} {why}".strip())
 
-    async def is_rolled_out(self, *, text: str = "v1", within_seconds: float = 15.0) -> None:
+    async def are_rested(self) -> None:
+        """Raise AssertionError unless the status counts all Gadgets, and the last call of the hook showed all of it."""
+        status, texts = await self.story.status(self.parent), await self.texts()
+        expect(status.get("gadgets") == len(texts), f"the status is {status}")
+        await self.story.last_call_shows(self.parent, kind=GADGETS)
+
+    async def is_rolled_out(self, *, text: str = "v1", within_seconds: float = 30.0) -> None:
         """Wait until the rollout of a text is complete, and all Gadgets are of its one revision."""
 
         async def check() -> None:

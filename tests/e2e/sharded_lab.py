@@ -10,7 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS
-from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
@@ -74,6 +74,12 @@ async def converge(stories: Sequence[Story], *, text: str) -> None:
         for parent in PARENTS:
             await eventually(lambda story=story, parent=parent: story.shows(parent, text=text))
             await eventually(lambda story=story, parent=parent: story.settled(parent))
+
+
+async def has_events(story: Story, *, started: int, stopped: int) -> None:
+    """Raise AssertionError unless so many starts and stops of a controller were told."""
+    told = (await event_count(story, "Started"), await event_count(story, "Stopped"))
+    expect(told == (started, stopped), f"{story.name} has {told} events of starts and stops")
 
 
 async def event_count(story: Story, reason: str) -> int:

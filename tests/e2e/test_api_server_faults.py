@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from metaloop.devkit.testbed.apiproxy import ApiProxy
-from metaloop.devkit.testbed.cluster import Cluster
 from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
@@ -30,7 +29,7 @@ _MOST_TRIES = 12
 """Of one parent within these seconds: its backoff begins at 5 ms and doubles."""
 _MOST_REQUESTS_A_TRY = 2 * 4
 """Three children and a status, each sent a second time after a 401, with the credentials read anew."""
-_SETTLED_SECONDS = 30.0
+_SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +93,4 @@ async def test_the_api_server_is_killed_in_the_middle_of_the_work(remote: Remote
     await plane.apiserver.kill()
     await plane.apiserver.start()
 
-    async with Cluster.connect(plane):
-        await eventually(lambda: remote.parents.all_show("changed just before"), within_seconds=_SETTLED_SECONDS)
+    await eventually(lambda: remote.parents.all_show("changed just before"), within_seconds=_SETTLED_SECONDS)

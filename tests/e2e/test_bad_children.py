@@ -14,7 +14,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.devkit.testbed.audit import tally
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, NAMESPACES
-from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.lab import Lab, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, config_map, parent_resource
 from metaloop.devkit.testbed.story import Story, answer_with, config_maps_of, three_config_maps
@@ -22,9 +22,9 @@ from metaloop.devkit.testbed.story import Story, answer_with, config_maps_of, th
 WORLDS = parent_resource("baddies", namespaced=False)
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 CLUSTER_ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="clusterroles", kind="ClusterRole", namespaced=False)
-_TRIES, _TRIES_SECONDS = 9, 0.6
-"""A backoff from 5 ms, doubled each time, puts more than a second between the first try and the ninth; a loop puts
-none.
+_TRIES, _TRIES_SECONDS = 9, 0.3
+"""A backoff from 5 ms, doubled each time, puts more than a second between the first try and the ninth, or a third of it
+where changes come between; a loop puts none.
 """
 
 
@@ -62,7 +62,7 @@ async def test_bad_child_is_an_error_of_its_parent_and_nothing_is_written(story:
     bad = BAD_CHILDREN[case]
     await story.controller(children=[child_rule(), child_rule(ResourceId(CLUSTER_ROLES.api_version, "clusterroles"))])
     await story.parent("p", text="before")
-    await eventually(lambda: story.settled("p"))
+    await eventually(lambda: story.rested("p"))
     mark = story.lab.audit.mark()
     calls = len(story.calls())
 
@@ -117,7 +117,7 @@ async def test_field_that_may_not_change_is_told_and_nothing_is_deleted(story: S
     await story.change("p", text="after")
 
     await eventually(lambda: _warned_of(story, ("update ConfigMap", "p-", "immutable")))
-    await story.shows("p", text="before")
+    await steadily(lambda: story.shows("p", text="before"), for_seconds=0.5)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

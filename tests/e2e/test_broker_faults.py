@@ -25,9 +25,10 @@ from .many_parents import ManyParents
 
 _PARTITION_SECONDS = 15.0
 """Longer than leases live, than anybody waits for an answer, and than the longest pause between two tries."""
-_BACK_SECONDS = 2.0
+_BACK_SECONDS = 10.0
 """How soon after its return the first parent is served again."""
-_SETTLED_SECONDS = 15.0
+_READY_SECONDS = 20.0
+_SETTLED_SECONDS = 30.0
 _BASE = Path(__file__).parents[2] / "deploy/kustomize/base"
 _MORE_BYTES = 30 * 1024 * 1024
 """How much a watcher may grow while it can't hand out anything."""
@@ -96,14 +97,14 @@ async def test_partition_loses_nothing_costs_no_memory_and_is_over_at_once(broke
             rounds += 1
             await broken.parents.change(f"round {rounds}")
             await asyncio.sleep(1)
-        await eventually(lambda: _is_ready(watcher.url, expected=False), within_seconds=5)
+        await eventually(lambda: _is_ready(watcher.url, expected=False), within_seconds=_READY_SECONDS)
         assert watcher.rss_bytes() < before + _MORE_BYTES
     finally:
         broken.proxy.heal()
 
     await eventually(lambda: broken.parents.any_shows(f"round {rounds}"), within_seconds=_BACK_SECONDS)
     await eventually(lambda: broken.parents.all_show(f"round {rounds}"), within_seconds=_SETTLED_SECONDS)
-    await eventually(lambda: _is_ready(watcher.url, expected=True), within_seconds=5)
+    await eventually(lambda: _is_ready(watcher.url, expected=True), within_seconds=_READY_SECONDS)
 
 
 @pytest.mark.parametrize("delay_seconds", [0.2])
@@ -168,4 +169,4 @@ async def _is_ready(url: str, *, expected: bool) -> None:
 
 async def _get(url: str) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False) as client:
-        return await client.get(url, timeout=5)
+        return await client.get(url, timeout=_READY_SECONDS)

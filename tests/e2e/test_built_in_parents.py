@@ -19,6 +19,7 @@ async def test_service_as_a_parent_has_children_and_conditions_and_comes_to_rest
     await eventually(lambda: _announces(story, port=80))
     await story.change("p", ports=[{"port": 81}])
     await eventually(lambda: _announces(story, port=81))
+    await eventually(lambda: story.last_call_shows("p"))
 
     calls, mark = len(story.calls()), story.lab.audit.mark()
     await eventually(lambda: story.called(calls + 6))

@@ -1,14 +1,18 @@
 """Controllers come, change and go while the services run."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 from metaloop.common.api import MAX_CONCURRENT_ANNOTATION
 from metaloop.common.json import JsonObject
+from metaloop.common.machine import utc_now
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import child_rule, config_map
 from metaloop.devkit.testbed.story import Story, answer_with, three_config_maps
+
+from .pace import STATUS_SECONDS
 
 
 async def test_edited_controller_serves_by_its_new_spec(story: Story) -> None:
@@ -42,11 +46,10 @@ async def test_deleted_controller_leaves_children_alone_and_asks_no_more(story: 
     await eventually(lambda: story.settled("p"))
     await story.cluster.delete(COMPOSITES, "", story.name)
     await eventually(lambda: story.normal_event(of=story.name, reason="Stopped"))
-    calls = len(story.calls())
 
     await story.change("p", text="after")
 
-    await steadily(story.no_more_than(calls))
+    await steadily(lambda: story.never_shown(text="after"))
     assert set((await story.texts(of="p")).values()) == {"before"}
 
 
@@ -70,18 +73,17 @@ async def test_bad_edit_is_reported_and_the_old_controller_goes_on(story: Story)
     await eventually(lambda: story.shows("p", text="after"))
 
 
-async def test_fresh_controller_can_be_updated_with_its_creators_copy(story: Story) -> None:
-    """Who creates a controller and updates the returned object at once must not meet a conflict: we don't write to it
-    that soon.
-    """
-    created = await story.controller()
+async def test_fresh_controller_is_not_written_to_in_its_first_seconds(story: Story) -> None:
+    """Who creates a controller and updates the returned object at once must not meet a conflict."""
+    mark, created_at = story.lab.audit.mark(), utc_now()
+
+    await story.controller()
     await story.parent("p")
-    await eventually(lambda: story.settled("p"))
-    unstructured.metadata(created)["annotations"] = {"by": "its creator"}
+    await eventually(lambda: story.ready(status="True", reason="Synced"))
 
-    stored = await story.cluster.replace(COMPOSITES, created, namespace="", name=story.name)
-
-    expect(unstructured.annotations(stored)["by"] == "its creator", "not stored")
+    written = [each for each in await story.lab.audit.ours_since(mark) if each.is_write and each.name == story.name]
+    assert written[0].resource == "compositecontrollers/status"
+    assert datetime.fromisoformat(written[0].at) - created_at >= timedelta(seconds=STATUS_SECONDS)
 
 
 async def test_two_controllers_of_one_parent_kind_keep_apart(story: Story) -> None:
@@ -102,9 +104,12 @@ async def test_two_controllers_of_one_parent_kind_keep_apart(story: Story) -> No
 
 async def test_no_more_parents_are_in_work_at_once_than_the_controller_is_annotated_with(story: Story) -> None:
     at_once: list[int] = []
+    wanted = 2
 
     async def slow(request: JsonObject) -> JsonObject:
+        """Answers a moment after as many calls as wanted were in work at once, so that one more could come."""
         at_once.append(sum(call.ended_at is None for call in story.calls()))
+        await eventually(lambda: _reached(at_once, wanted), within_seconds=10)
         await asyncio.sleep(0.1)
         return three_config_maps(request)
 
@@ -114,7 +119,7 @@ async def test_no_more_parents_are_in_work_at_once_than_the_controller_is_annota
     for number in range(8):
         await story.parent(f"p{number}")
     await eventually(story.all_settled)
-    limited, at_once[:] = max(at_once), []
+    limited, at_once[:], wanted = max(at_once), [], 3
 
     await story.cluster.patch(COMPOSITES, "", story.name, {"metadata": {"annotations": {MAX_CONCURRENT_ANNOTATION: None}}})
 

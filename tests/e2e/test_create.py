@@ -61,13 +61,12 @@ async def test_new_parent_costs_its_children_two_status_writes_no_read_and_three
     """The status counts the observed children, so each change of what the hook is shown needs another call."""
     await story.controller()
     await story.parent("before")
-    await eventually(lambda: story.settled("before"))
+    await eventually(lambda: story.rested("before"))
     mark = story.lab.audit.mark()
 
     await story.parent("p")
 
-    await eventually(lambda: story.settled("p"))
-    await eventually(lambda: story.called(3, parent="p"))
+    await eventually(lambda: story.rested("p"))
     await steadily(story.no_more_than(3, parent="p"))
     requests = [request for request in await story.lab.audit.ours_since(mark) if request.namespace == story.name]
     assert tally([request for request in requests if request.is_write]) == Counter({"create configmaps": 3, "update things/status": 2})
@@ -77,8 +76,7 @@ async def test_new_parent_costs_its_children_two_status_writes_no_read_and_three
 async def test_nothing_is_written_or_read_at_rest(story: Story) -> None:
     await story.controller(resyncPeriodSeconds=1)
     await story.parent("p")
-    await eventually(lambda: story.settled("p"))
-    await eventually(lambda: story.called(3))
+    await eventually(lambda: story.rested("p"))
     mark, calls = story.lab.audit.mark(), len(story.calls())
 
     await eventually(lambda: story.called(calls + 2))

@@ -151,6 +151,7 @@ async def test_rules_are_asked_for_once_for_one_state_of_the_parent(story: Story
     await eventually(lambda: related.shows("p", _MAPS, {"source"}))
     await story.cluster.patch(CONFIG_MAPS, story.name, "p-1", {"data": {"text": "wrong"}})
     await eventually(lambda: story.shows("p", text="t"))
+    await eventually(lambda: story.last_call_shows("p"))
     calls = len(story.calls())
     await eventually(lambda: story.called(calls + 2))
 

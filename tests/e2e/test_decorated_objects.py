@@ -33,7 +33,7 @@ async def test_labels_and_annotations_are_set_and_removed_and_others_stay(story:
 
     await eventually(lambda: _has(story, builtin.PODS, labels={STORY_LABEL: story.name, "new": "2", "kept": "1"}))
     await eventually(lambda: _has(story, builtin.PODS, annotations={"new": "2", "kept": "1"}))
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
     assert await story.writes_since(mark) == ["update pods/x"]
 
 
@@ -45,6 +45,7 @@ async def test_what_the_hook_no_longer_mentions_stays(story: Story, decorator: D
     await story.cluster.patch(builtin.PODS, story.name, "x", {"metadata": {"annotations": {"ask": None}}})
 
     await eventually(lambda: _saw(decorator, annotations={}))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
     await _has(story, builtin.PODS, labels={STORY_LABEL: story.name, "asked": "yes"})
 
 
@@ -56,7 +57,7 @@ async def test_status_is_replaced_in_one_write(story: Story, decorator: Decorato
     await decorator.install(attaching(status={"is": "ours"}), THINGS)
 
     await eventually(lambda: _status(story, THINGS, {"is": "ours"}))
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(THINGS, "x"))
     assert await story.writes_since(mark) == ["update things/status/x"]
 
 
@@ -67,7 +68,7 @@ async def test_empty_status_is_a_status(story: Story, decorator: Decorator) -> N
     await decorator.install(attaching(status={}), THINGS)
 
     await eventually(lambda: _status(story, THINGS, {}))
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(THINGS, "x"))
     assert await story.writes_since(mark) == ["update things/status/x"]
 
 
@@ -79,7 +80,7 @@ async def test_status_and_labels_are_a_write_each(story: Story, decorator: Decor
 
     await eventually(lambda: _status(story, THINGS, {"is": "ours"}))
     await eventually(lambda: _has(story, THINGS, labels={STORY_LABEL: story.name, "a": "1"}, annotations={"b": "2"}))
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(THINGS, "x"))
     assert await story.writes_since(mark) == ["update things/status/x", "update things/x"]
 
 
@@ -92,7 +93,7 @@ async def test_status_that_is_no_subresource_is_written_with_the_labels(story: S
 
     await eventually(lambda: _status(story, STATELESS, {"is": "ours"}))
     await _has(story, STATELESS, labels={STORY_LABEL: story.name, "a": "1"})
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(STATELESS, "x"))
     assert await story.writes_since(mark) == ["update statelesses/x"]
 
 
@@ -105,7 +106,7 @@ async def test_object_is_left_alone_where_the_hook_says_nothing_of_it(story: Sto
     await decorator.install(attaching("a", **answer), THINGS)
 
     await eventually(lambda: decorator.attached({"thing-x-a": ""}))
-    await eventually(lambda: decorator.called(2))
+    await eventually(lambda: decorator.rested(THINGS, "x"))
     assert await story.writes_since(mark) == ["create configmaps/thing-x-a"]
     await _status(story, THINGS, {"of": "another"})
 
@@ -138,7 +139,7 @@ async def test_label_by_which_the_hook_deselects_its_object_ends_its_service(sto
     await _create(story, builtin.PODS)
 
     await eventually(lambda: _has(story, builtin.PODS, annotations={"done": "yes"}))
-    await decorator.attached({"pod-x-a": ""})
+    await eventually(lambda: decorator.attached({"pod-x-a": ""}))
     await story.cluster.patch(builtin.PODS, story.name, "x", {"metadata": {"annotations": {"again": "yes"}}})
     await _create(story, builtin.PODS, name="y")
     await eventually(lambda: decorator.called(1, of="y"))

@@ -90,7 +90,7 @@ async def test_object_that_is_no_longer_selected_is_left_alone(story: Story, dec
     await decorator.install(attaching("a"), resources=[rule])
     await _pod(story, "x", text="before")
     await eventually(lambda: decorator.attached({"pod-x-a": "before"}))
-    await eventually(lambda: _is_shown(decorator, {"pod-x-a"}))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
     calls = len(decorator.calls())
 
     await story.cluster.patch(builtin.PODS, story.name, "x", {"metadata": edit})
@@ -109,10 +109,9 @@ async def test_two_decorators_of_one_object_leave_each_others_attachments_alone(
 
     await eventually(lambda: decorator.attached({"pod-x-a": "t"}))
     await eventually(lambda: other.attached({"pod-x-b": "t"}))
-    await eventually(lambda: _is_shown(decorator, {"pod-x-a"}))
-    await eventually(lambda: _is_shown(other, {"pod-x-b"}))
-    labels = unstructured.labels(await story.cluster.get(builtin.PODS, story.name, "x"))
-    assert (labels["one"], labels["two"]) == ("1", "2")
+    await eventually(lambda: _has_labels(story, "x", one="1", two="2"))
+    for each in (decorator, other):
+        await eventually(lambda each=each: each.rested(builtin.PODS, "x"))
     await _nothing_is_written_for_a_change_of(story, "x", by=[decorator, other])
 
 
@@ -123,15 +122,15 @@ async def test_decorator_and_composite_share_a_parent(story: Story, decorator: D
 
     await story.parent("p", text="t")
 
-    await eventually(lambda: story.settled("p"))
     await eventually(lambda: decorator.attached({"thing-p-a": ""}))
-    await eventually(lambda: _is_shown(decorator, {"thing-p-a"}))
+    await eventually(lambda: _is_seen(story, "p"))
+    await eventually(lambda: story.rested("p"))
+    await eventually(lambda: decorator.rested(THINGS, "p"))
     assert set(await story.config_maps(of="p")) == {"p-0", "p-1", "p-2"}
     mark = story.lab.audit.mark()
-    calls, composite_calls = len(decorator.calls()), len(story.calls())
     await story.relabel("p", {"again": "1"})
-    await eventually(lambda: decorator.called(calls + 1))
-    await eventually(lambda: story.called(composite_calls + 1))
+    await eventually(lambda: story.rested("p"))
+    await eventually(lambda: decorator.rested(THINGS, "p"))
     assert await story.writes_since(mark) == []
 
 
@@ -175,7 +174,7 @@ async def test_status_alone_is_no_reason_to_ask_where_it_is_ignored(story: Story
     await decorator.install(attaching("a"), resources=[decorator.rule(builtin.PODS, ignoreStatusChanges=True)])
     await _pod(story, "x", text="t")
     await eventually(lambda: decorator.attached({"pod-x-a": "t"}))
-    await eventually(lambda: _is_shown(decorator, {"pod-x-a"}))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
     calls = len(decorator.calls())
 
     await story.cluster.patch(builtin.PODS, story.name, "x", {"status": {"message": "running"}}, subresource="status")
@@ -187,6 +186,8 @@ async def test_at_rest_nothing_is_written_however_often_it_is_asked(story: Story
     await decorator.install(attaching("a", labels={"l": "1"}, annotations={"n": "2"}), builtin.PODS, resyncPeriodSeconds=1)
     await _pod(story, "x")
     await eventually(lambda: _is_shown(decorator, {"pod-x-a"}))
+    await eventually(lambda: _has_labels(story, "x", l="1"))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
     mark, calls = story.lab.audit.mark(), len(decorator.calls())
 
     await eventually(lambda: decorator.called(calls + 3))
@@ -198,7 +199,7 @@ async def test_stopped_decorator_asks_nothing_any_more(story: Story, decorator: 
     await decorator.install(attaching("a"), builtin.PODS)
     await _pod(story, "x", text="t")
     await eventually(lambda: decorator.attached({"pod-x-a": "t"}))
-    await eventually(lambda: _is_shown(decorator, {"pod-x-a"}))
+    await eventually(lambda: decorator.rested(builtin.PODS, "x"))
 
     await story.cluster.delete(DECORATORS, "", decorator.name)
     await eventually(lambda: story.normal_event(of=story.name, reason="Stopped"))
@@ -232,9 +233,18 @@ async def _is_asked_of(decorator: Decorator, *, text: str) -> None:
 
 async def _nothing_is_written_for_a_change_of(story: Story, name: str, *, by: list[Decorator]) -> None:
     """A change that makes every hook be asked again, with the same answer."""
-    calls = {each.name: len(each.calls()) for each in by}
     mark = story.lab.audit.mark()
     await _annotate(story, name, poke="1")
     for each in by:
-        await eventually(lambda each=each: each.called(calls[each.name] + 1))
+        await eventually(lambda each=each: each.rested(builtin.PODS, name))
     assert await story.writes_since(mark) == []
+
+
+async def _has_labels(story: Story, name: str, **labels: str) -> None:
+    found = unstructured.labels(await story.cluster.get(builtin.PODS, story.name, name))
+    expect(found.items() >= labels.items(), f"the labels of {name} are {found}")
+
+
+async def _is_seen(story: Story, name: str) -> None:
+    found = unstructured.annotations(await story.cluster.get(THINGS, story.name, name))
+    expect(found.get("seen") == "yes", f"the annotations of {name} are {found}")

@@ -12,7 +12,7 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed import manifests
 from metaloop.devkit.testbed.audit import Request
 from metaloop.devkit.testbed.cluster import COMPOSITES, ApiRefused
-from metaloop.devkit.testbed.eventually import eventually, expect, steadily
+from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.kinds import KINDS, Kind, manifest, patched
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import child_rule
@@ -21,7 +21,7 @@ from metaloop.devkit.testbed.story import Story
 STRATEGIES = ["dynamic-apply", "server-side-apply"]
 REALMS = manifests.parent_resource("realms", namespaced=False)
 _SETTLE_SECONDS = 60
-_REST_SECONDS = 4.0
+_SYNCS_AT_REST = 2
 
 NAMESPACED = [kind for kind in KINDS.values() if kind.info.namespaced]
 CLUSTER_SCOPED = [kind for kind in KINDS.values() if not kind.info.namespaced]
@@ -69,17 +69,17 @@ class Zoo:
             await self.child(kind)
 
     async def at_rest(self) -> None:
-        """Waits until nothing was written for a while."""
+        """Waits until a whole sync wrote nothing."""
         await eventually(self.is_complete, within_seconds=_SETTLE_SECONDS)
         async with asyncio.timeout(_SETTLE_SECONDS):
-            while await self.writes_during(1.5):
+            while await self.writes_during(syncs=1):
                 pass
 
-    async def writes_during(self, seconds: float) -> list[Request]:
-        """What was written by us in that time, in the course of which each parent is synced again and again."""
+    async def writes_during(self, *, syncs: int) -> list[Request]:
+        """What was written by us while the parent was synced so many times, from the hook's call to the last write."""
         mark, calls = self.story.lab.audit.mark(), len(self.story.calls())
-        await steadily(_nothing, for_seconds=seconds)
-        await eventually(lambda: self.story.called(calls + 1))
+        # The writes of a sync are over when the next one calls the hook.
+        await eventually(lambda: self.story.called(calls + syncs + 1))
         return await self.writes_since(mark)
 
     async def writes_since(self, mark: int) -> list[Request]:
@@ -90,10 +90,6 @@ class Zoo:
     def _behaviour(self, request: JsonObject) -> JsonObject:
         del request
         return {"children": [self.wanted(kind) for kind in self.kinds]}
-
-
-async def _nothing() -> None:
-    """Holds always."""
 
 
 def _as_wanted(kind: Kind, found: JsonObject) -> None:
@@ -113,7 +109,7 @@ async def test_every_kind_is_created_and_at_rest_nothing_is_written(story: Story
     await zoo.open()
     await zoo.at_rest()
 
-    assert await zoo.writes_during(_REST_SECONDS) == []
+    assert await zoo.writes_during(syncs=_SYNCS_AT_REST) == []
     # Not even once: who doesn't remember that a write changed nothing would do it after each restart.
     assert sorted(each.resource for each in await zoo.writes_since(mark)) == sorted(kind.info.resource for kind in NAMESPACED)
 
@@ -135,7 +131,7 @@ async def test_every_kind_is_repaired_with_one_write(story: Story, strategy: str
             expect(effective == [kind.info.resource], f"{kind.name} was written as {effective}")
 
         await eventually(is_repaired)
-    assert await zoo.writes_during(1.5) == []
+    assert await zoo.writes_during(syncs=1) == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -158,7 +154,7 @@ async def test_every_kind_is_recreated(story: Story, strategy: str) -> None:
 
     await eventually(are_new, within_seconds=_SETTLE_SECONDS)
     await zoo.at_rest()
-    assert await zoo.writes_during(_REST_SECONDS) == []
+    assert await zoo.writes_during(syncs=_SYNCS_AT_REST) == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -208,7 +204,7 @@ async def test_cluster_scoped_children_of_a_cluster_scoped_parent(story: Story, 
 
     await zoo.open()
     await zoo.at_rest()
-    assert await zoo.writes_during(_REST_SECONDS) == []
+    assert await zoo.writes_during(syncs=_SYNCS_AT_REST) == []
 
     mark = story.lab.audit.mark()
     await _drift(zoo, kind)

@@ -65,7 +65,7 @@ async def test_malformed_selector_deletes_nothing_and_is_told(mapped: Mapped) ->
     await mapped.story.cluster.patch(THINGS, mapped.story.name, "p", {"spec": {"selector": {"matchLabels": 3}}})
     await eventually(lambda: mapped.story.warning(of="p", containing="spec.selector.matchLabels"))
 
-    await steadily(lambda: mapped.has({"a-p-copy": "a", "b-p-copy": "b"}), for_seconds=2)
+    await steadily(lambda: mapped.has({"a-p-copy": "a", "b-p-copy": "b"}))
 
 
 async def test_tombstone_hook_keeps_outputs_and_is_not_asked_in_a_loop(mapped: Mapped) -> None:
@@ -74,7 +74,7 @@ async def test_tombstone_hook_keeps_outputs_and_is_not_asked_in_a_loop(mapped: M
     await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
     await eventually(lambda: mapped.called(1, "tombstone"))
 
-    await steadily(mapped.no_more_than(2, "tombstone"), for_seconds=3)
+    await steadily(mapped.no_more_than(2, "tombstone"), for_seconds=2)
     await mapped.has({"a-p-copy": "a", "b-p-copy": "b"})
     request = mapped.calls("tombstone")[0].request
     assert request.keys() == {"controller", "parent", "mapKey", "outputs"}
@@ -130,7 +130,7 @@ async def test_input_that_comes_back_is_another_input(mapped: Mapped) -> None:
     await mapped.install(by_uid, hooks={"map": mapped.hook("map", by_uid), "tombstone": mapped.hook("tombstone", keeping_all)})
     await mapped.parent("p")
     first = await mapped.input("a", text="first")
-    await eventually(lambda: mapped.called(1))
+    await eventually(lambda: mapped.has({f"copy-{unstructured.uid(first)[:8]}": "first"}))
 
     await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
     second = await mapped.input("a", text="second")
@@ -158,8 +158,8 @@ async def test_name_that_two_inputs_desire_is_an_error_of_both_and_neither_flaps
         expect(told == {("a", "NameTaken"), ("b", "NameTaken")}, f"failing is {failing}")
 
     await eventually(both_fail)
-    await mapped.story.warning(of="p", containing="the name is taken by an output for another input")
-    await steadily(lambda: mapped.has({"same": "a"}), for_seconds=3)
+    await eventually(lambda: mapped.story.warning(of="p", containing="the name is taken by an output for another input"))
+    await steadily(lambda: mapped.has({"same": "a"}), for_seconds=2)
     await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
 
     await eventually(lambda: mapped.has({"same": "b"}))
@@ -193,4 +193,5 @@ async def test_outputs_outlive_their_controller(mapped: Mapped) -> None:
 
     await mapped.story.end()
 
-    await steadily(lambda: mapped.has({"a-p-copy": "a", "b-p-copy": "b"}), for_seconds=2)
+    await eventually(lambda: mapped.story.normal_event(of=mapped.name, reason="Stopped"))
+    await steadily(lambda: mapped.has({"a-p-copy": "a", "b-p-copy": "b"}), for_seconds=0.5)

@@ -92,7 +92,7 @@ async def test_no_child_outlives_it_even_when_it_is_killed(foreign: ControlPlane
         async def gone() -> None:
             expect([child for child in children if _is_alive(child)] == [], "children are left")
 
-        await eventually(gone, within_seconds=5)
+        await eventually(gone)
 
 
 async def test_interrupt_during_the_start_ends_it_as_cleanly(foreign: ControlPlane, tmp_path: Path) -> None:

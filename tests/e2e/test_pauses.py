@@ -15,7 +15,7 @@ async def test_paused_parent_is_left_alone_and_says_so_and_catches_up_at_once(st
     await story.parent("p", text="before")
     await story.parent("neighbour", text="before")
     for name in ("p", "neighbour"):
-        await eventually(lambda name=name: story.settled(name))
+        await eventually(lambda name=name: story.rested(name))
 
     await _annotate_parent(story, "p", {PAUSED_ANNOTATION: "true"})
     await eventually(lambda: _says(story, "p", paused=True))
@@ -27,7 +27,7 @@ async def test_paused_parent_is_left_alone_and_says_so_and_catches_up_at_once(st
     await eventually(lambda: story.shows("neighbour", text="after"))
     await steadily(story.no_more_than(calls, parent="p"))
     assert await story.texts(of="p") == {"p-0": "before", "p-2": "before"}
-    told = await story.normal_event(of="p", reason="Paused")
+    told = await eventually(lambda: story.normal_event(of="p", reason="Paused"))
     assert told["count"] == 1
     await _annotate_parent(story, "p", {PAUSED_ANNOTATION: None})
     await eventually(lambda: story.shows("p", text="after"))
@@ -56,7 +56,7 @@ async def test_paused_controller_leaves_all_its_parents_alone_until_it_is_resume
     for name in ("p", "q"):
         await story.parent(name, text="before")
     for name in ("p", "q"):
-        await eventually(lambda name=name: story.settled(name))
+        await eventually(lambda name=name: story.rested(name))
 
     await _annotate_controller(story, {PAUSED_ANNOTATION: "true"})
     await eventually(lambda: story.normal_event(of=story.name, reason="Paused"))
@@ -97,15 +97,13 @@ async def test_paused_parent_waits_for_its_finalize_hook(story: Story) -> None:
 
 
 async def test_guard_holds_a_mass_deletion_back_until_the_parent_confirms_it(story: Story) -> None:
-    await story.controller(lambda request: answer_with(request, config_maps_of(request)))
-    await _annotate_controller(story, {MAX_DELETE_SHARE_ANNOTATION: "0.5"})
+    await _guarded_controller(story)
     await story.parent("p", count=8, text="before")
     await eventually(lambda: story.settled("p", children=8))
 
     changed = await story.change("p", count=1, text="after")
     await eventually(lambda: story.warning(of="p", reason="DeletionHeldBack", containing=CONFIRM_DELETION_ANNOTATION))
-    held = await story.texts(of="p")
-    assert (len(held), held["p-0"]) == (8, "after")
+    await eventually(lambda: _texts_are(story, {"p-0": "after", **{f"p-{index}": "before" for index in range(1, 8)}}))
     await eventually(lambda: _controller_fails(story, "deletes 7 children", "p"), within_seconds=_TOLD_SECONDS)
     await _annotate_parent(story, "p", {CONFIRM_DELETION_ANNOTATION: str(unstructured.generation(changed))})
 
@@ -113,8 +111,7 @@ async def test_guard_holds_a_mass_deletion_back_until_the_parent_confirms_it(sto
 
 
 async def test_confirmation_on_the_controller_lets_all_its_parents_delete(story: Story) -> None:
-    await story.controller()
-    await _annotate_controller(story, {MAX_DELETE_SHARE_ANNOTATION: "0.5"})
+    await _guarded_controller(story)
     for name in ("p", "q"):
         await story.parent(name, count=6)
     for name in ("p", "q"):
@@ -140,6 +137,18 @@ async def test_answer_without_children_deletes_them_all_where_nobody_asked_for_a
         expect(await story.config_maps(of="p") == {}, "children are left")
 
     await eventually(none_left)
+
+
+async def _guarded_controller(story: Story) -> None:
+    """The story's controller, which may delete half of a parent's children at once."""
+    manifest = story.controller_manifest(lambda request: answer_with(request, config_maps_of(request)))
+    unstructured.metadata(manifest)["annotations"] = {MAX_DELETE_SHARE_ANNOTATION: "0.5"}
+    await story.cluster.create(COMPOSITES, manifest)
+
+
+async def _texts_are(story: Story, wanted: dict[str, str]) -> None:
+    found = await story.texts(of="p")
+    expect(found == wanted, f"the children's texts are {found}")
 
 
 async def _annotate_parent(story: Story, name: str, annotations: JsonObject) -> None:

@@ -4,9 +4,11 @@ is left behind is told of.
 
 import os
 import signal
+from datetime import datetime, timedelta
 
 from metaloop.common.api import ON_DELETION_ANNOTATION, RELEASE_FINALIZER, RELEASE_FINALIZERS
 from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.machine import utc_now
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
@@ -100,13 +102,15 @@ async def test_controller_that_is_told_otherwise_is_held_no_longer(story: Story)
 
 async def test_controller_is_not_written_to_in_its_first_seconds(story: Story) -> None:
     """Who creates one and updates what came back must not meet a conflict."""
-    created = await _controller_with_finalizer(story, annotations={ON_DELETION_ANNOTATION: RELEASE_FINALIZERS})
+    mark, created_at = story.lab.audit.mark(), utc_now()
 
-    async def is_as_created() -> None:
-        found = await story.cluster.get(COMPOSITES, "", story.name)
-        assert unstructured.resource_version(found) == unstructured.resource_version(created)
+    await _controller_with_finalizer(story, annotations={ON_DELETION_ANNOTATION: RELEASE_FINALIZERS})
+    await eventually(lambda: _is_held(story), within_seconds=_HELD_SECONDS)
 
-    await steadily(is_as_created, for_seconds=0.8 * STATUS_SECONDS)
+    written = [each for each in await story.lab.audit.ours_since(mark) if each.is_write and each.name == story.name]
+    times = {each.resource: datetime.fromisoformat(each.at) for each in reversed(written)}
+    assert times["compositecontrollers"] - created_at >= timedelta(seconds=2 * STATUS_SECONDS)
+    assert min(times.values()) - created_at >= timedelta(seconds=STATUS_SECONDS)
 
 
 async def _controller_with_finalizer(story: Story, finalize: object = None, *, annotations: JsonObject | None = None) -> JsonObject:

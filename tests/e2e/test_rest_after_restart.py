@@ -40,6 +40,7 @@ async def test_after_a_restart_of_everything_nothing_is_written(assets: Path, st
             await eventually(lambda: _all_asked(story, since=calls), within_seconds=_SETTLE_SECONDS)
             await story.change("p0", text="new")
             await eventually(lambda: story.shows("p0", text="new"))
+            await eventually(lambda: story.settled("p0"))
             writes = [each for each in await platform.audit.ours_since(mark) if each.is_write and each.namespace == story.name]
             assert {each.name.partition("-")[0] for each in writes} == {"p0"}
             assert len(writes) == 3 + 1  # its children, and its status for the new generation

@@ -80,6 +80,7 @@ async def test_children_roll_one_at_a_time_each_well_before_the_next(gadgets: Ga
 
 async def test_rollout_without_checks_needs_nobody(gadgets: Gadgets) -> None:
     await gadgets.create(MANY, checks=(), are_ready=False)
+    await eventually(gadgets.are_rested)
     mark = gadgets.story.lab.audit.mark()
 
     await gadgets.set_text("v2")
@@ -101,6 +102,7 @@ async def test_rollout_without_checks_needs_nobody(gadgets: Gadgets) -> None:
 
 async def test_rolled_out_parent_is_neither_read_nor_written(gadgets: Gadgets) -> None:
     await gadgets.create()
+    await eventually(gadgets.are_rested)
     mark = gadgets.story.lab.audit.mark()
 
     await _sync(gadgets)
@@ -199,8 +201,8 @@ async def test_rollout_does_not_wait_for_what_admission_never_lets_be(gadgets: G
     async with _rewriting(gadgets):
         await gadgets.set_text("v2")
 
-        await gadgets.has_condition("True", "OnLatestRevision")
         await gadgets.shows(dict.fromkeys(ALL_V1, "v2, rewritten"))
+        await gadgets.has_condition("True", "OnLatestRevision")
         mark = gadgets.story.lab.audit.mark()
         await _sync(gadgets)
         assert await gadgets.texts() == dict.fromkeys(ALL_V1, "v2, rewritten")

@@ -4,6 +4,7 @@ where people look.
 
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -99,15 +100,24 @@ async def _places(story: Story, jaeger: Jaeger) -> Mapping[str, str]:
     """What is to be seen in each place, once there is something of our story in it."""
     platform, services = story.lab.platform, story.lab.stack.services
     logs = {f"log of {service.name}": service.log.read_text() for service in services}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
         metrics = {f"metrics of {service.name}": (await client.get(service.metrics_url)).text for service in services}
     objects = {
         "events": str(await story.cluster.list(EVENTS)),
         "controllers": str([found.get("status") for found in await story.cluster.list(COMPOSITES)]),
         "parents": str(await story.all_parents()),
     }
-    stored = {"job stream": "".join(path.read_text(errors="replace") for path in platform.broker.store.rglob("*") if path.is_file())}
+    stored = {"job stream": _content_of(platform.broker.store)}
     places = {**logs, **metrics, **objects, **stored, "traces": await jaeger.everything()}
     for place in ("log of hookgateway", "log of reconciler-0", "events", "traces"):
         expect("webhook answered 500" in places[place], f"nothing is to be seen yet in {place}")
     return places
+
+
+def _content_of(folder: Path) -> str:
+    """What is in the files of a folder whose owner makes and removes some meanwhile."""
+    contents: list[str] = []
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError, IsADirectoryError):
+            contents.append(path.read_text(errors="replace"))
+    return "".join(contents)

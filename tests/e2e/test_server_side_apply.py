@@ -49,8 +49,8 @@ async def test_new_parent_costs_one_write_for_each_child(story: Story) -> None:
     mark = story.lab.audit.mark()
 
     await story.parent("p")
-    await eventually(lambda: story.settled("p"))
-    await steadily(story.no_more_than(3), for_seconds=1.0)
+    await eventually(lambda: story.rested("p"))
+    await steadily(story.no_more_than(3))
 
     ours = [each for each in await story.lab.audit.ours_since(mark) if each.namespace == story.name]
     assert sorted(each.resource for each in ours if each.is_write) == ["configmaps"] * 3 + ["things/status"] * 2

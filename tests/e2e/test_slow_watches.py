@@ -33,7 +33,7 @@ async def late(assets: Path) -> AsyncIterator[Story]:
                 await story.begin()
                 await story.controller()
                 await story.parent("before")
-                await eventually(lambda: story.settled("before"))
+                await eventually(lambda: story.rested("before"))
                 yield story
                 await story.end()
                 assert webhook.overlaps == []
@@ -44,7 +44,7 @@ async def test_slow_watches_cost_no_write_and_no_call_more(late: Story) -> None:
 
     await late.parent("p", text="new")
 
-    await eventually(lambda: late.settled("p"))
+    await eventually(lambda: late.rested("p"))
     await steadily(late.no_more_than(3, parent="p"), for_seconds=4 * _LATE_SECONDS)
     requests = [request for request in await late.lab.audit.ours_since(mark) if request.namespace == late.name]
     assert tally([request for request in requests if request.is_write]) == Counter({"create configmaps": 3, "update things/status": 2})
@@ -53,7 +53,7 @@ async def test_slow_watches_cost_no_write_and_no_call_more(late: Story) -> None:
 
 async def test_a_change_is_not_undone_by_what_was_seen_late(late: Story) -> None:
     await late.parent("q", text="first")
-    await eventually(lambda: late.settled("q"))
+    await eventually(lambda: late.rested("q"))
     calls = len(late.calls(parent="q"))
 
     await late.change("q", text="second")

@@ -23,7 +23,7 @@ async def test_stalled_reconciler_is_overtaken_and_writes_nothing_once_it_goes_o
 
     stalled.pause()
     try:
-        await eventually(story.all_settled, within_seconds=30)
+        await eventually(story.all_settled, within_seconds=60)
     finally:
         mark = story.lab.audit.mark()
         stalled.resume()

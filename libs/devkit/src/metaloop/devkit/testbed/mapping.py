@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from metaloop.common.api import MAP_CONTROLLER_ANNOTATION
+from metaloop.common.api import MAP_CONTROLLER_ANNOTATION, MAP_KEY
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -121,6 +121,30 @@ class Mapped:
             for name, item in (await self.outputs(namespace=namespace)).items()
         }
         expect(found == dict(texts), f"the outputs of {self.name} are {found}, not yet {dict(texts)}")
+
+    async def counts(self, *, inputs: int, outputs: int, of: str = "p") -> None:
+        """Raise AssertionError unless the status of a parent counts so many ConfigMaps."""
+        status = await self.status(of)
+        found = [
+            unstructured.child_object(unstructured.child_object(status, key), "configmaps").get("total") for key in ("inputs", "outputs")
+        ]
+        expect(found == [inputs, outputs], f"the status counts {found}: {status}")
+
+    async def rested(self) -> None:
+        """Raise AssertionError unless the last call about each input of the one parent showed its outputs as they are.
+
+        Until something changes, its hook is not called again and no output is written.
+        """
+        versions: dict[str, set[str]] = {}
+        for output in (await self.outputs()).values():
+            versions.setdefault(unstructured.labels(output).get(MAP_KEY, ""), set()).add(unstructured.resource_version(output))
+        last = {unstructured.text(call.request, "mapKey"): call for call in self.calls()}
+        for key, wanted in versions.items():
+            call = last.get(key)
+            expect(call is not None and call.ended_at is not None, f"no call for {key} is answered yet")
+            if call is not None:
+                shown = call.shown_versions - {unstructured.resource_version(call.parent)}
+                expect(shown == wanted, f"the last call showed the versions {sorted(shown)}, not yet {sorted(wanted)}")
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
