@@ -1,0 +1,49 @@
+"""Checks that the orders of a component's objects fit together, before anything is touched.
+
+Rules
+    1. An instance is not applied before its type, and not deleted after it. The same holds for an object and the
+       namespace that it is in.
+    2. A type or a namespace does not go while an instance, or an object in it, stays.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from metaloop.common.errors import InvalidAnswer
+from metaloop.reconciler.core.component.inventory import Inventory, Item
+from metaloop.reconciler.core.component.managed_types import is_managed
+from metaloop.reconciler.core.component.order import NAMESPACE, GroupKind
+
+
+def require_consistent(inventory: Inventory) -> None:
+    """Raise InvalidAnswer for the first two items whose orders contradict each other."""
+    for holder in inventory.values():
+        for content in _contents_of(holder, inventory.values()):
+            problem = _problem(holder, content)
+            if problem:
+                raise InvalidAnswer("children", problem)
+
+
+def _contents_of(holder: Item, items: Iterable[Item]) -> Iterator[Item]:
+    """The items that need another one: the instances of its types, and the objects in its namespace."""
+    if holder.managed_types:
+        for item in items:
+            if is_managed(holder.managed_types, group=item.key.group, version=item.version, kind=item.key.kind):
+                yield item
+    if is_namespace_item(holder):
+        yield from (item for item in items if item.key.namespace == holder.key.name)
+
+
+def is_namespace_item(item: Item) -> bool:
+    """Whether an item is a Namespace."""
+    return GroupKind(item.key.group, item.key.kind) == NAMESPACE
+
+
+def _problem(holder: Item, content: Item) -> str:
+    """Why two items contradict each other. Empty if they don't."""
+    if holder.is_desired and content.is_desired and content.apply_order < holder.apply_order:
+        return f"{content.key} has apply order {content.apply_order}, before {holder.key} with {holder.apply_order}, which it needs"
+    if holder.is_desired and content.is_desired and content.delete_order > holder.delete_order:
+        return f"{content.key} has delete order {content.delete_order}, after {holder.key} with {holder.delete_order}, which it needs"
+    if content.is_desired and not holder.is_desired:
+        return f"{holder.key} is no longer among the objects, but {content.key} needs it"
+    return ""
