@@ -13,7 +13,7 @@ from metaloop.reconciler.core.component.inventory import Item, managed_types_in,
 from metaloop.reconciler.core.component.target import Target
 from metaloop.reconciler.core.component.waves import (
     STAGES,
-    Planned,
+    ObjectPlan,
     Rules,
     after_write,
     due_purges,
@@ -41,7 +41,7 @@ def applied(of: Target, **changes: str) -> Item:
     return replace(item, **{"phase": "Ready", "status": "Current", "last_applied_at": TIMESTAMP, **changes})  # type: ignore[arg-type]
 
 
-def plan(of: Target, obj: JsonObject | None, item: Item | None = None, rules: Rules = RULES) -> Planned:
+def plan(of: Target, obj: JsonObject | None, item: Item | None = None, rules: Rules = RULES) -> ObjectPlan:
     """What to do about a target."""
     return planned(of, item or applied(of), obj, rules)
 

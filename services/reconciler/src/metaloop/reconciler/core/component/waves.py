@@ -86,7 +86,7 @@ def priority_of(target: Target) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class ObjectPlan:
     """What to do about one object, and what its item is once that is done. No action: it is as it should be."""
 
     target: Target
@@ -101,29 +101,29 @@ class Planned:
         return self.action is None and self.item.phase in SETTLED and self.item.status in {"Current", ""}
 
 
-def planned(target: Target, item: Item, live: JsonObject | None, rules: Rules) -> Planned:
+def planned(target: Target, item: Item, live: JsonObject | None, rules: Rules) -> ObjectPlan:
     """What to do about an object that is desired. Raises NameTaken if it is another's, and may not be adopted."""
     if item.phase in {"ScheduledForCompletion", "Completing", "Completed"}:
-        return Planned(target=target, item=item)
+        return ObjectPlan(target=target, item=item)
     if live is None:
         return _written(target, item, None, rules, reason=CREATED)
     if unstructured.is_deleting(live):
-        return Planned(target=target, item=replace(item, status="Terminating"), message="it is being deleted")
+        return ObjectPlan(target=target, item=replace(item, status="Terminating"), message="it is being deleted")
     reason = _reason_to_adopt(target, live, rules) or reason_to_write(target, item, live, rules)
     return _written(target, item, live, rules, reason=reason) if reason else observed(target, item, live, rules)
 
 
-def observed(target: Target, item: Item, live: JsonObject, rules: Rules) -> Planned:
+def observed(target: Target, item: Item, live: JsonObject, rules: Rules) -> ObjectPlan:
     """The item of an object that is left as it is, and how it is."""
     readiness = readiness_of(live, hints=target.settings.hints, now=rules.now)
     phase = "Ready" if readiness.is_ready else item.phase
-    return Planned(target=target, item=replace(item, phase=phase, status=readiness.status), message=readiness.message)
+    return ObjectPlan(target=target, item=replace(item, phase=phase, status=readiness.status), message=readiness.message)
 
 
-def after_write(plan: Planned, written: JsonObject | None, rules: Rules) -> Planned:
+def after_write(plan: ObjectPlan, written: JsonObject | None, rules: Rules) -> ObjectPlan:
     """What is left to do about an object once its action was carried out. `written` is the object as it is now."""
     if written is None or isinstance(plan.action, DeleteChild):
-        return Planned(target=plan.target, item=plan.item, message="it is made again")
+        return ObjectPlan(target=plan.target, item=plan.item, message="it is made again")
     return observed(plan.target, plan.item, written, rules)
 
 
@@ -161,12 +161,14 @@ def reason_to_write(target: Target, item: Item, live: JsonObject, rules: Rules) 
     return "it was not written for long" if is_due and target.settings.update != "Recreate" else ""
 
 
-def _written(target: Target, item: Item, live: JsonObject | None, rules: Rules, *, reason: str) -> Planned:
+def _written(target: Target, item: Item, live: JsonObject | None, rules: Rules, *, reason: str) -> ObjectPlan:
     if target.info is None:
-        return Planned(target=target, item=replace(item, status="InProgress"), message="its kind is not served yet")
+        return ObjectPlan(target=target, item=replace(item, status="InProgress"), message="its kind is not served yet")
     phase = "Creating" if live is None else "Updating"
     after = replace(item, phase=phase, status="InProgress", last_applied_at=rules.timestamp)
-    return Planned(target=target, item=after, action=_action(target, target.info, live, rules.marks, reason), message="it was just written")
+    return ObjectPlan(
+        target=target, item=after, action=_action(target, target.info, live, rules.marks, reason), message="it was just written"
+    )
 
 
 def _action(target: Target, info: ResourceInfo, live: JsonObject | None, marks: Marks, reason: str) -> ChildWrite | DeleteChild:
