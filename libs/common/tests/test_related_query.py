@@ -16,12 +16,21 @@ selectors = st.lists(st.builds(Requirement, words, st.just("In"), st.lists(words
     lambda requirements: Selector(tuple(requirements))
 )
 wheres = st.just(ANYWHERE) | st.builds(InNamespace, words) | st.builds(InNamespacesWith, selectors)
-queries = st.builds(RelatedQuery, resource=st.just(CONFIG_MAPS), where=wheres, labels=selectors, names=st.frozensets(words, max_size=3))
+queries = st.builds(
+    RelatedQuery, resource=st.just(CONFIG_MAPS), where=wheres, labels=selectors, names=st.frozensets(words, max_size=3), watched=words
+)
 
 
 @given(queries)
 def test_a_query_survives_the_wire(query: RelatedQuery):
     assert RelatedQuery.from_wire(loads(dumps(query.to_wire()))) == query
+
+
+@given(queries)
+def test_a_query_of_an_older_reconciler_covers_all_objects(query: RelatedQuery):
+    older = RelatedQuery.from_wire(query.to_wire()[:-1])
+
+    assert (older.watched, older.names) == ("", query.names)
 
 
 def test_without_names_the_labels_decide():

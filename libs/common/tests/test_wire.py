@@ -196,7 +196,7 @@ def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: s
         resync_after_seconds=after,
         fault=fault,
         message=message,
-        writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12")],
+        writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12", watched="l")],
         rivals=(key.part,),
     )
 

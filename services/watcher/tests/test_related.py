@@ -59,7 +59,7 @@ async def test_a_deleted_parent_has_no_subscriptions(scene: Scene):
 
     await scene.cluster.delete(scene.parents, scene.namespace, "p")
 
-    await eventually(lambda: scene.watcher.routing.subscriptions.resources == set())
+    await eventually(lambda: scene.watcher.routing.subscriptions.watches == set())
 
 
 async def test_a_related_kind_that_does_not_exist_yet_is_told_and_heals_by_itself(scene: Scene):

@@ -1,5 +1,9 @@
 """The caches of all watches: what is found in which, and how far they have come."""
 
+from dataclasses import replace
+
+import pytest
+
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import Write
 from metaloop.watcher.core.caches import Caches
@@ -111,3 +115,15 @@ def test_problem_of_a_watch_is_told_while_it_has_one():
     caches[HERE.id].status.problem = "Forbidden: no"
 
     assert [caches.problem(watch) for watch in (HERE.id, EVERYWHERE.id, NOBODY)] == ["Forbidden: no", "", ""]
+
+
+@pytest.mark.parametrize(("watched", "is_seen"), [("", True), ("mine", False), ("another", True)])
+def test_write_is_awaited_by_watches_of_all_and_by_the_one_within_its_labels(watched: str, is_seen: bool):
+    mine = Watch(CONFIGMAPS, Scope(labels="mine"))
+    caches = Caches()
+    for watch in (EVERYWHERE, mine):
+        caches.open(watch, now=10.0)
+    synced(caches, EVERYWHERE, version=5)
+    synced(caches, mine, version=4)
+
+    assert caches.has_seen(replace(write(), watched=watched)) is is_seen

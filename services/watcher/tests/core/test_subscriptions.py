@@ -14,7 +14,7 @@ from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.subscriptions import RelatedSubscriptions
-from metaloop.watcher.core.watch import Watch, WatchId
+from metaloop.watcher.core.watch import Scope, Watch, WatchId
 
 from ..objects import CONFIGMAPS, HELLOS, record
 from ..routing_in_hand import ServedInHand
@@ -196,12 +196,12 @@ def test_a_query_by_namespace_labels_waits_for_namespaces_too(world: World):
     related = world.subscribe(P, query(where=InNamespacesWith(labelled(team="blue"))))
 
     assert related.waiting == [NAMESPACES]
-    assert world.subscriptions.resources == {CONFIGMAPS.id, NAMESPACES.id}
+    assert world.subscriptions.watches == {WatchId(CONFIGMAPS.id), WatchId(NAMESPACES.id)}
 
 
 def test_a_resource_without_subscribers_is_not_needed(world: World):
     world.subscribe(P, query())
-    assert world.subscriptions.resources == {CONFIGMAPS.id}
+    assert world.subscriptions.watches == {WatchId(CONFIGMAPS.id)}
     world.subscribe(Q, query())
     world.needs_changed.clear()
 
@@ -210,7 +210,7 @@ def test_a_resource_without_subscribers_is_not_needed(world: World):
     world.subscriptions.forget_controller(CONTROLLER)
 
     assert world.needs_changed.is_set()
-    assert world.subscriptions.resources == set()
+    assert world.subscriptions.watches == set()
     assert world.see(CONFIGMAPS, record("a", version=2)) == set()
 
 
@@ -230,3 +230,73 @@ def test_subscriptions_are_kept_for_parents_that_are_still_served(world: World):
     world.subscriptions.forget_controller(CONTROLLER, unless=lambda key: key == P)
 
     assert world.see(CONFIGMAPS, record("a", version=2)) == {P}
+
+
+# -- queries within a label selector -----------------------------------------------------------------------------------
+
+OURS = Scope(labels="op.example.com/owner-id")
+WITHIN = RelatedQuery(resource=CONFIGMAPS.id, labels=labelled(**{"op.example.com/owner-id": "p"}), watched=OURS.labels)
+
+
+def opened(world: World, *records: Record) -> WatchId:
+    """The watch within the label selector, once its list is complete."""
+    cache = world.caches.open(Watch(CONFIGMAPS, OURS), now=0.0)
+    cache.begin_list()
+    for each in records:
+        cache.put(each)
+    cache.end_list("1")
+    return cache.watch.id
+
+
+def owned(name: str, *, by: str = "p", version: int = 1) -> Record:
+    """A ConfigMap with the label."""
+    return record(name, version=version, labels={"op.example.com/owner-id": by})
+
+
+def test_query_within_labels_needs_a_watch_of_its_own(world: World):
+    world.sync(CONFIGMAPS, owned("a"))
+
+    related = world.subscribe(P, WITHIN)
+
+    assert world.subscriptions.watches == {WatchId(CONFIGMAPS.id, OURS)}
+    assert related.waiting == [CONFIGMAPS]
+
+
+def test_query_within_labels_selects_from_its_own_watch(world: World):
+    opened(world, owned("a"), owned("b", by="q"))
+    world.sync(CONFIGMAPS, owned("seen only by the other watch"))
+
+    [group] = world.subscribe(P, WITHIN).groups
+
+    assert [loads(obj)["metadata"]["name"] for obj in group.objects] == ["a"]
+
+
+def test_one_parent_may_ask_of_one_resource_within_labels_and_beyond(world: World):
+    opened(world, owned("a"))
+    world.sync(CONFIGMAPS, record("b"))
+
+    groups = world.subscribe(P, WITHIN, query(names="b")).groups
+
+    assert [[loads(obj)["metadata"]["name"] for obj in group.objects] for group in groups] == [["a"], ["b"]]
+
+
+def test_only_changes_within_the_labels_concern_the_subscriber(world: World):
+    watch = opened(world, owned("a"))
+    world.subscribe(P, WITHIN)
+
+    assert world.see(CONFIGMAPS, owned("a", version=2)) == set()
+    change = world.caches[watch].put(owned("a", version=2))
+    assert change is not None
+    assert world.subscriptions.concerned_by(change) == {P}
+    change = world.caches[watch].put(owned("b", by="q"))
+    assert change is not None
+    assert world.subscriptions.concerned_by(change) == set()
+
+
+def test_parent_is_marked_once_the_watch_within_the_labels_has_synced(world: World):
+    world.subscribe(P, WITHIN)
+    assert world.subscriptions.take_answerable() == []
+
+    opened(world)
+
+    assert world.subscriptions.take_answerable() == [P]

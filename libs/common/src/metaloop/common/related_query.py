@@ -44,6 +44,11 @@ class RelatedQuery:
     labels: Selector = EVERYTHING
     names: frozenset[str] = frozenset()
     """The names that are selected; empty: all."""
+    watched: str = ""
+    """The label selector within which the resource is watched, in kubectl's text form. Empty: all objects are.
+
+    It has to match everything that the query selects.
+    """
 
     def selects(self, *, name: str, labels: Labels) -> bool:
         """Whether an object with this name and these labels is selected, if the query reaches its namespace."""
@@ -64,18 +69,19 @@ class RelatedQuery:
     def to_wire(self) -> list[JsonValue]:
         """The wire form. Equal queries have equal wire forms."""
         resource: list[JsonValue] = [self.resource.api_version, self.resource.resource]
-        return [resource, _where_to_wire(self.where), _selector_to_wire(self.labels), [*sorted(self.names)]]
+        return [resource, _where_to_wire(self.where), _selector_to_wire(self.labels), [*sorted(self.names)], self.watched]
 
     @classmethod
     def from_wire(cls, wire: JsonValue) -> "RelatedQuery":
         """The query whose `to_wire` was `wire`. Raises ValueError or TypeError for anything else."""
-        resource, where, labels, names = _list(wire)
+        resource, where, labels, names, *rest = _list(wire)
         api_version, plural = _list(resource)
         return cls(
             resource=ResourceId(str(api_version), str(plural)),
             where=_where_from_wire(_list(where)),
             labels=_selector_from_wire(_list(labels)),
             names=frozenset(map(str, _list(names))),
+            watched=str(rest[0]) if rest else "",
         )
 
 

@@ -22,6 +22,8 @@ class Write:
     uid: str
     resource_version: str
     """The object's new version; empty for a deletion, `UNKNOWN_VERSION` if the answer was lost."""
+    watched: str = ""
+    """The label selector within which the object is watched, beside watches of all objects; empty: there is none."""
 
     @property
     def is_deletion(self) -> bool:
@@ -60,7 +62,7 @@ class SyncReport:
         return self.fault.reason if self.fault else ""
 
     def to_bytes(self) -> bytes:
-        """The wire form: JSON with the names of the fields; a write is a list of six strings."""
+        """The wire form: JSON with the names of the fields; a write is a list of seven strings."""
         return dumps(
             {
                 "key": self.key.to_wire(),
@@ -71,7 +73,8 @@ class SyncReport:
                 "fault": self.fault.wire if self.fault else None,
                 "message": self.message,
                 "writes": [
-                    [w.resource.api_version, w.resource.resource, w.namespace, w.name, w.uid, w.resource_version] for w in self.writes
+                    [w.resource.api_version, w.resource.resource, w.namespace, w.name, w.uid, w.resource_version, w.watched]
+                    for w in self.writes
                 ],
                 "rivals": [*self.rivals],
             }
@@ -90,7 +93,15 @@ class SyncReport:
             fault=None if raw["fault"] is None else fault_of(raw["fault"]),
             message=raw["message"],
             writes=[
-                Write(resource=ResourceId(w[0], w[1]), namespace=w[2], name=w[3], uid=w[4], resource_version=w[5]) for w in raw["writes"]
+                Write(
+                    resource=ResourceId(w[0], w[1]),
+                    namespace=w[2],
+                    name=w[3],
+                    uid=w[4],
+                    resource_version=w[5],
+                    watched=w[6] if len(w) > 6 else "",
+                )
+                for w in raw["writes"]
             ],
             rivals=tuple(raw.get("rivals", ())),
         )

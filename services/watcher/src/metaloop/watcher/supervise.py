@@ -17,7 +17,7 @@ from metaloop.watcher.core.health import Problem
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.kinds.world import ClusterScopedInput, NoStatus, Worlds
 from metaloop.watcher.core.release_step import ReleaseStep, release_step_of
-from metaloop.watcher.core.watch import Watch, WatchId
+from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.core.watchset import Waiting, difference, instance_of, is_replaced
 from metaloop.watcher.related_watches import RelatedWatches
 from metaloop.watcher.routing import Routing
@@ -122,11 +122,11 @@ class Supervisor:
 
     def _related_problem(self, controller: ControllerId) -> Problem | None:
         """What prevents the parents of a running controller from seeing their related objects."""
-        resources = self.routing.subscriptions.resources_of(controller)
-        unknown = tuple(sorted(resource for resource in resources if resource not in self.served.resources))
+        watches = self.routing.subscriptions.watches_of(controller)
+        unknown = tuple(sorted({watch.resource for watch in watches if watch.resource not in self.served.resources}))
         if unknown:
             return Problem("SyncError", "WaitingForCRD", f"{Waiting(unknown)}: related objects")
-        problems = "; ".join(f"{each}: {problem}" for each in resources if (problem := self.routing.caches.problem(WatchId(each))))
+        problems = "; ".join(f"{each}: {problem}" for each in watches if (problem := self.routing.caches.problem(each)))
         return Problem("SyncError", "CannotWatch", f"Cannot watch related objects: {problems}") if problems else None
 
     def _problems(self, instance: Instance) -> str:

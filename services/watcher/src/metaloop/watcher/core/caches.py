@@ -53,8 +53,12 @@ class Caches:
     # -- how far they have come ----------------------------------------------------------------------------------------
 
     def has_seen(self, write: Write) -> bool:
-        """Whether every cache of a write's resource is no older than it; also where the resource is not watched."""
-        return all(cache.has_seen(write) for cache in self._by_resource.get(write.resource, ()))
+        """Whether every cache that will show a write is no older than it; also where the resource is not watched.
+
+        A watch within other labels than those that the write names may never show it.
+        """
+        caches = self._by_resource.get(write.resource, ())
+        return all(cache.has_seen(write) for cache in caches if cache.watch.scope.labels in {"", write.watched})
 
     def is_silent(self, resource: ResourceId, *, since: float) -> bool:
         """Whether a watch of the resource has heard nothing since then, so that awaited events may still come."""

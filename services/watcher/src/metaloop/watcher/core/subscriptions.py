@@ -20,7 +20,7 @@ from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import ObjectKey, Record
 from metaloop.watcher.core.subscription_index import Subscription, SubscriptionIndex
-from metaloop.watcher.core.watch import WatchId
+from metaloop.watcher.core.watch import Scope, WatchId
 
 NAMESPACES = ResourceId("v1", "namespaces")
 _NAMESPACES_WATCH = WatchId(NAMESPACES)
@@ -50,16 +50,22 @@ class ParentSubscriptions:
 
     fingerprint: str
     subscriptions: tuple[Subscription, ...]
-    resources: tuple[ResourceId, ...]
-    """The resources that are queried, each once, in the order of the queries."""
+    queried: tuple[WatchId, ...]
+    """What is queried, each watch once, in the order of the queries."""
     watches: tuple[WatchId, ...]
-    """What has to be watched for them: the resources, and namespaces where a query selects them by labels."""
+    """What has to be watched for them: what is queried, and namespaces where a query selects them by labels."""
 
 
 def _parent_subscriptions(key: JobKey, fingerprint: str, queries: Sequence[RelatedQuery]) -> ParentSubscriptions:
-    resources = tuple(dict.fromkeys(query.resource for query in queries))
-    watched = dict.fromkeys((*resources, *(NAMESPACES for query in queries if isinstance(query.where, InNamespacesWith))))
-    return ParentSubscriptions(fingerprint, tuple(Subscription(key, query) for query in queries), resources, tuple(map(WatchId, watched)))
+    queried = tuple(dict.fromkeys(map(watch_of, queries)))
+    namespaces = [_NAMESPACES_WATCH for query in queries if isinstance(query.where, InNamespacesWith)]
+    watches = tuple(dict.fromkeys((*queried, *namespaces)))
+    return ParentSubscriptions(fingerprint, tuple(Subscription(key, query) for query in queries), queried, watches)
+
+
+def watch_of(query: RelatedQuery) -> WatchId:
+    """The watch whose objects a query selects from."""
+    return WatchId(query.resource, Scope(labels=query.watched))
 
 
 class RelatedSubscriptions:
@@ -97,7 +103,7 @@ class RelatedSubscriptions:
         self._incomplete.pop(key, None)
         self._count(key.controller, former.watches, -1)
         for subscription in former.subscriptions:
-            watch = WatchId(subscription.query.resource)
+            watch = watch_of(subscription.query)
             index = self._by_watch[watch]
             index.remove(subscription)
             if not index:
@@ -129,16 +135,16 @@ class RelatedSubscriptions:
 
     def subscribers_of(self, resource: ResourceId) -> list[JobKey]:
         """The parents for whom a resource has to be watched."""
-        return [key for key, subscribed in self._by_key.items() if WatchId(resource) in subscribed.watches]
+        return [key for key, subscribed in self._by_key.items() if any(watch.resource == resource for watch in subscribed.watches)]
 
     @property
-    def resources(self) -> set[ResourceId]:
-        """Every resource that has to be watched for some parent."""
-        return {watch.resource for needs in self._needs.values() for watch in needs}
+    def watches(self) -> set[WatchId]:
+        """Everything that has to be watched for some parent."""
+        return {watch for needs in self._needs.values() for watch in needs}
 
-    def resources_of(self, controller: ControllerId) -> Iterable[ResourceId]:
-        """The resources that have to be watched for the parents of a controller."""
-        return [watch.resource for watch in self._needs.get(controller, ())]
+    def watches_of(self, controller: ControllerId) -> Iterable[WatchId]:
+        """What has to be watched for the parents of a controller."""
+        return [*self._needs.get(controller, ())]
 
     def take_answerable(self) -> list[JobKey]:
         """The parents whose last answer was incomplete and would be complete now. Each is returned once."""
@@ -156,7 +162,7 @@ class RelatedSubscriptions:
     def _remember(self, key: JobKey, subscribed: ParentSubscriptions) -> None:
         self._by_key[key] = subscribed
         for subscription in subscribed.subscriptions:
-            self._by_watch.setdefault(WatchId(subscription.query.resource), SubscriptionIndex()).add(subscription)
+            self._by_watch.setdefault(watch_of(subscription.query), SubscriptionIndex()).add(subscription)
         self._count(key.controller, subscribed.watches, 1)
 
     def _count(self, controller: ControllerId, watches: Iterable[WatchId], step: int) -> None:
@@ -174,7 +180,8 @@ class RelatedSubscriptions:
     # -- selecting -----------------------------------------------------------------------------------------------------
 
     def _select(self, key: JobKey, subscribed: ParentSubscriptions) -> CachedRelated:
-        missing = [watch.resource for watch in subscribed.watches if not self._is_ready(watch)]
+        missing = [watch for watch in subscribed.watches if not self._is_ready(watch)]
+        resources = tuple(dict.fromkeys(watch.resource for watch in missing))
         if missing:
             self._incomplete[key] = None
         elif self._incomplete:
@@ -182,17 +189,17 @@ class RelatedSubscriptions:
         served = self._served.resources
         return CachedRelated(
             fingerprint=subscribed.fingerprint,
-            groups=[self._group(resource, subscribed) for resource in subscribed.resources if resource not in missing],
-            waiting=[served[resource] for resource in missing if resource in served],
-            unknown=[resource for resource in missing if resource not in served],
+            groups=[self._group(watch, subscribed) for watch in subscribed.queried if watch not in missing],
+            waiting=[served[resource] for resource in resources if resource in served],
+            unknown=[resource for resource in resources if resource not in served],
         )
 
     def _is_ready(self, watch: WatchId) -> bool:
         return self._caches.is_synced(watch) and watch.resource in self._served.resources
 
-    def _group(self, resource: ResourceId, subscribed: ParentSubscriptions) -> CachedGroup:
-        cache = self._caches[WatchId(resource)]
-        queries = [each.query for each in subscribed.subscriptions if each.query.resource == resource]
+    def _group(self, watch: WatchId, subscribed: ParentSubscriptions) -> CachedGroup:
+        cache = self._caches[watch]
+        queries = [each.query for each in subscribed.subscriptions if watch_of(each.query) == watch]
         selected = {record.key: record for query in queries for record in self._selected(cache, query)}
         return CachedGroup(resource=cache.watch.resource, objects=[selected[key].raw for key in sorted(selected)])
 
