@@ -9,6 +9,7 @@ from metaloop.common.json import JsonObject, JsonValue, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.report import SyncReport
+from metaloop.watcher.core.health import ControllerStats
 from metaloop.watcher.core.record import Record, record_of
 
 from .objects import CONFIGMAPS, HELLOS, obj, owned_by, record, served
@@ -114,6 +115,11 @@ class Mapped:
         found = self.routing.observe(self.key(parent=parent)).summary
         assert found is not None
         return found
+
+    @property
+    def stats(self) -> ControllerStats:
+        """What is known of the controller's health."""
+        return self.routing.router.stats[self.controller.id]
 
     def failing(self) -> JsonObject:
         """What the parent's summary says of failing inputs."""

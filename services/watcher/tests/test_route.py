@@ -228,6 +228,15 @@ def test_a_failing_parent_counts_until_it_is_well_again_or_gone(world: World):
     assert world.router.stats[instance.controller.id].failing == {}
 
 
+def test_a_parent_that_is_deleted_before_its_sync_has_failed_does_not_fail(world: World):
+    instance = world.serve()
+    world.lose(HELLOS, record("p"))
+
+    world.router.record_report(SyncReport(key=world.key("p"), lease="", result="retry", fault=Fault.TIMED_OUT))
+
+    assert world.router.stats[instance.controller.id].failing == {}
+
+
 def test_a_controller_that_changes_still_has_its_failing_parents(world: World):
     instance = world.serve()
     world.router.record_report(SyncReport(key=world.key("p"), lease="", result="retry", fault=Fault.TIMED_OUT))

@@ -211,11 +211,46 @@ def test_edited_selector_marks_former_and_new_inputs(world: Mapped):
     world.see(PODS, "c", labels={"app": "db"})
     world.marked()
 
+    world.see_output("out", of="uid-n-b")
+    world.marked()
+
     world.see_parent(match={"app": "db"})
 
-    assert world.marked() == {"p/", "p/uid-n-a", "p/uid-n-b", "p/uid-n-c"}
+    assert world.marked() == {"p/", "p/uid-n-b", "p/uid-n-c"}
+    assert world.shown("uid-n-b") == ([], ["out"])
     assert world.shown("uid-n-c") == (["c"], [])
     assert world.routing.refusal(world.key("uid-n-a")) == "nothing is left of this part"
+
+
+@pytest.mark.parametrize("selector", [{"matchLabels": {"app": "db"}}, {"matchLabels": 3}], ids=["another", "malformed"])
+def test_inputs_that_an_edited_selector_leaves_fail_no_longer(world: Mapped, selector: JsonObject):
+    world.report("uid-n-a", Fault.TIMED_OUT)
+
+    world.see_parent(spec={"selector": selector})
+
+    assert (world.failing()["count"], world.stats.failing) == (0, {})
+
+
+def test_inputs_that_an_edited_selector_leaves_are_not_waited_for_after_a_start():
+    world = Mapped()
+    world.see_parent(match=WEB)
+    world.see(PODS, "a", labels=WEB)
+    world.start()
+
+    world.see_parent(match={"app": "db"})
+    world.report("")
+
+    assert world.stats.unsynced == set()
+
+
+def test_outputs_of_a_former_parent_of_the_name_are_forgotten(world: Mapped):
+    world.see_output("out", of="gone")
+    world.report("gone", Fault.TIMED_OUT)
+
+    world.see_parent(match=WEB, uid="another")
+
+    assert world.stats.failing == {}
+    assert world.routing.refusal(world.key("gone")) == "nothing is left of this part"
 
 
 def test_malformed_selector_marks_the_parent_alone(world: Mapped):
@@ -342,6 +377,14 @@ def test_input_that_is_gone_fails_no_longer(world: Mapped):
     world.lose(PODS, gone)
 
     assert world.failing()["count"] == 0
+
+
+def test_input_that_is_gone_before_its_sync_has_failed_does_not_fail(world: Mapped):
+    world.lose(PODS, world.see(PODS, "a", labels=WEB))
+
+    world.report("uid-n-a", Fault.TIMED_OUT)
+
+    assert (world.failing()["count"], world.stats.failing) == (0, {})
 
 
 def test_all_inputs_are_pending_after_a_start_until_each_was_synced():

@@ -7,7 +7,7 @@ from metaloop.common.bus.messages import RelatedRequest
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import loads
 from metaloop.common.objects.resource import ResourceId
-from metaloop.common.observation import CachedRelated, Gone
+from metaloop.common.observation import CachedRelated
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
@@ -53,7 +53,7 @@ class Router:
         former = self.stats.get(controller.id, ControllerStats())
         stats = self.stats[controller.id] = ControllerStats()
         units = self._running.start(instance)
-        self._subscriptions.forget_controller(controller.id, unless=lambda key: instance.has_customize_hook and self._is_served(key))
+        self._subscriptions.forget_controller(controller.id, unless=lambda key: instance.has_customize_hook and self._running.serves(key))
         limit = max_concurrent(loads(self._running.raw(controller.id)))
         self._queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds, max_concurrent=limit)
         for key in units:
@@ -110,10 +110,10 @@ class Router:
         return self._subscriptions.subscribe(request.key, request.fingerprint, request.queries)
 
     def record_report(self, report: SyncReport) -> None:
-        """Count how a sync ended."""
+        """Count how a sync ended. What is gone meanwhile fails no more."""
         key = report.key
         stats, instance = self.stats.get(key.controller), self._running.get(key.controller)
-        if stats is None or instance is None:
+        if stats is None or instance is None or not self._running.serves(key):
             return
         stats.record(report)
         if instance.tally is not None:
@@ -143,6 +143,3 @@ class Router:
         self.stats[key.controller].forget(key)
         self._subscriptions.forget(key)
         self._queue.forget(key)
-
-    def _is_served(self, key: JobKey) -> bool:
-        return not isinstance(self._running.find(key), Gone)

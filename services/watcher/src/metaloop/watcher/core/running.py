@@ -61,6 +61,10 @@ class RunningControllers:
         """The rules that listen to a watch."""
         return self._rules.get(watch, ())
 
+    def serves(self, key: JobKey) -> bool:
+        """Whether a unit of work is there, as far as its controller counts the parts of parents."""
+        return not isinstance(self.find(key), Gone)
+
     def find(self, key: JobKey) -> FoundUnit | Gone:
         """A unit of work with its parent and its instance, or why there is none."""
         instance = self._instances.get(key.controller)
@@ -74,6 +78,8 @@ class RunningControllers:
             return Gone(reason="the parent is gone")
         if not parents.serves(record):
             return Gone(reason="the parent is not selected")
+        if key.part and instance.tally is not None and not instance.tally.has(key):
+            return Gone(reason="nothing is left of this part")
         return FoundUnit(instance, Unit(key, parents.watch.resource, record))
 
     def _index(self) -> None:

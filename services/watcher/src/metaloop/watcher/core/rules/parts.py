@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.owner import ControllerRef
 from metaloop.common.report import SyncReport
@@ -74,6 +75,11 @@ class Parts:
 
     # -- the parent itself: a Tally ------------------------------------------------------------------------------------
 
+    def has(self, key: JobKey) -> bool:
+        """Whether a part has its input or any output."""
+        counts = self.counts.get((key.namespace, key.name))
+        return counts is not None and counts.has(key.part)
+
     def summary(self, unit: Unit) -> JsonObject | None:
         """How many inputs and outputs a parent has, and which of its parts fail."""
         counts = self.counts.get(unit.parent.key)
@@ -105,12 +111,12 @@ class Parts:
         if known is not None and known.uid == new.uid and change.old is not None and is_status_only(change.old, new):
             return
         counts = self.counts[key] = self._recounted(new, known, caches)
+        if known is not None and known is not counts:
+            yield from [Ended(self.parents.key(key, part)) for part in known.parts() if not counts.has(part)]
         if counts.selector is None:
             return  # nobody knows what its inputs are: the sync of the parent itself says why
-        parts = dict.fromkeys(counts.parts())
+        parts = tuple(counts.parts())
         counts.pending.update(parts)
-        if known is not None and known is not counts:
-            parts |= dict.fromkeys(known.parts())
         yield Swept([self.parents.key(key, part) for part in parts])
 
     def _recounted(self, parent: Record, known: PartCounts | None, caches: Caches) -> PartCounts:
@@ -187,7 +193,7 @@ class Parts:
                 yield self._left(before, self.counts[before], filed.part)
                 yield from [Touched(self.parents.key(before, part)) for part in self.counts[before].waiting_for(filed.part)]
                 yield self._later(before)
-        if after is not None and output is not None:
+        if new is not None and after is not None and output is not None:
             if self.counts[after].put_output(place, output):
                 yield self._later(after)
             yield Touched(self.parents.key(after, output.part))

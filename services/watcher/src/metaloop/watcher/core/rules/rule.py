@@ -94,6 +94,10 @@ class Rule(Protocol):
 class Tally(Protocol):
     """What is counted of the parts of parents, for the syncs of the parents themselves."""
 
+    def has(self, key: JobKey) -> bool:
+        """Whether anything is left of a part."""
+        ...
+
     def summary(self, unit: Unit) -> JsonObject | None:
         """What a claim of a parent itself shows; None for a part, and for a parent whose parts are not counted."""
         ...
