@@ -34,7 +34,7 @@ def map_claim(request: Json, *, now: float | None = None) -> Json:
     if due_in <= 0:
         stamp = datetime.fromtimestamp(now).strftime("%Y%m%d-%H%M%S")  # noqa: DTZ006 - for people, in their time
         outputs.append(snapshot(f"{claim}-{stamp}", claim, spec))
-        due_in = interval
+        due_in = min(interval, seconds_of(spec["snapshotTTL"]))
     return {"outputs": outputs, "resyncAfterSeconds": min([due_in, *expiries(kept, ages, spec)])}
 
 

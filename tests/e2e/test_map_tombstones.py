@@ -6,7 +6,7 @@ import pytest
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.devkit.testbed.cluster import CONFIG_MAPS
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, EVENTS
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.mapping import Mapped, copying, keeping_all
 from metaloop.devkit.testbed.story import THINGS, Story
@@ -38,6 +38,19 @@ async def test_outputs_go_with_their_input(mapped: Mapped) -> None:
     await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
 
     await eventually(lambda: mapped.has({"b-p-copy": "b"}))
+
+
+async def test_outputs_go_while_their_input_is_being_deleted(mapped: Mapped) -> None:
+    await _two_mapped(mapped)
+    held: JsonObject = {"metadata": {"finalizers": ["testbed.example.com/held"]}}
+    await mapped.story.cluster.patch(CONFIG_MAPS, mapped.story.name, "a", held)
+
+    await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
+
+    await eventually(lambda: mapped.has({"b-p-copy": "b"}))
+    source = await mapped.story.cluster.get(CONFIG_MAPS, mapped.story.name, "a")
+    assert unstructured.is_deleting(source)
+    await mapped.story.cluster.patch(CONFIG_MAPS, mapped.story.name, "a", {"metadata": {"finalizers": None}})
 
 
 async def test_outputs_go_with_the_label_of_their_input_and_come_back_with_it(mapped: Mapped) -> None:
@@ -96,17 +109,23 @@ async def test_tombstone_hook_is_asked_again_after_the_time_that_it_asks_for(map
     assert began[2] - began[0] >= 1
 
 
-async def test_tombstone_hook_cannot_edit_what_it_keeps(mapped: Mapped) -> None:
+async def test_tombstone_hook_cannot_edit_what_it_keeps_which_is_said_once(mapped: Mapped) -> None:
+    """It is asked again at each resync."""
+
     def edit(request: JsonObject) -> JsonObject:
         kept = unstructured.child_objects(keeping_all(request), "outputs")
         return {"outputs": [{**obj, "data": {"text": "edited"}} for obj in kept]}
 
-    await _two_mapped(mapped, hooks=_with_tombstone(mapped, edit))
+    await _two_mapped(mapped, hooks=_with_tombstone(mapped, edit), resyncPeriodSeconds=1)
 
     await mapped.story.cluster.delete(CONFIG_MAPS, mapped.story.name, "a")
 
     await eventually(lambda: mapped.story.warning(of="p", reason="TombstoneEditsIgnored"))
+    await eventually(lambda: mapped.called(4, "tombstone"))
     await mapped.has({"a-p-copy": "a", "b-p-copy": "b"})
+    events = await mapped.story.cluster.list(EVENTS, mapped.story.name)
+    told = [each.get("count") for each in events if each.get("reason") == "TombstoneEditsIgnored"]
+    assert told in ([1], [2], [1, 1])  # once by each reconciler
 
 
 async def test_failing_tombstone_hook_deletes_nothing(mapped: Mapped) -> None:

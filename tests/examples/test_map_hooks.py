@@ -27,9 +27,9 @@ def test_transform_answers_one_output_in_the_wanted_case(case: str, text: str) -
 # -- snapshot-schedule -------------------------------------------------------------------------------------------------
 
 
-def schedule(*ages: float) -> Json:
-    """A request about a claim with snapshots of these ages: one each 60 s is wanted, and kept for 150 s."""
-    spec = {"snapshotInterval": "60s", "snapshotTTL": "150s"}
+def schedule(*ages: float, ttl: str = "150s") -> Json:
+    """A request about a claim with snapshots of these ages: one each 60 s is wanted, and kept for `ttl`."""
+    spec = {"snapshotInterval": "60s", "snapshotTTL": ttl}
     return {"parent": {"spec": spec}, "input": {"metadata": {"name": "data"}}, "outputs": {GROUP: dict(map(snapshot, ages))}}
 
 
@@ -60,6 +60,12 @@ def answered(*ages: float) -> tuple[list[str], float]:
 )
 def test_snapshot_is_taken_when_it_is_due_and_let_go_when_it_expires(ages: tuple[float, ...], desired: list[str], again: float) -> None:
     assert answered(*ages) == (desired, pytest.approx(again))
+
+
+def test_new_snapshot_that_expires_before_the_next_is_due_is_looked_at_then() -> None:
+    answer = hook_module("snapshot-schedule").map_claim(schedule(ttl="20s"), now=NOW)
+
+    assert answer["resyncAfterSeconds"] == pytest.approx(20)
 
 
 def test_new_snapshot_is_of_the_claim() -> None:

@@ -1,9 +1,11 @@
-"""Our own writes to a parent come back as events: these wait behind what others changed, and are never taken for it."""
+"""Our own writes come back as events. Those of a parent wait behind what others changed; those of outputs are no news."""
+
+from dataclasses import replace
 
 import pytest
 
 from metaloop.common.report import Write
-from metaloop.common.testing.builders import PARENTS, job_key
+from metaloop.common.testing.builders import CHILDREN, PARENTS, job_key
 from metaloop.watcher.core.entry import Mark
 from metaloop.watcher.core.fair_queue import MarkClass
 
@@ -118,3 +120,75 @@ def test_an_echo_that_waited_for_long_gets_its_turn_among_changes(hand: QueueInH
         hand.mark(job_key(name=f"other{number}"))
 
     assert KEY in hand.take_all()[:4]
+
+
+# -- parts: their outputs ----------------------------------------------------------------------------------------------
+
+PART = KEY._replace(part="uid-of-input")
+
+
+def output(version: int) -> Write:
+    """A create or update of an output of the part, which left it at a resourceVersion."""
+    return Write(resource=CHILDREN, namespace=KEY.namespace, name="output", uid="uid-of-output", resource_version=str(version))
+
+
+def output_came_to(hand: QueueInHand, version: int) -> None:
+    """The event of an output that has this resourceVersion now."""
+    hand.queue.mark(PART, Mark(klass=CHANGED, reason="the output changed", versions=frozenset([version])), now=hand.clock())
+    hand.see(output(version))
+
+
+@pytest.mark.parametrize("is_event_first", [True, False])
+def test_a_part_does_not_run_again_for_an_output_that_it_wrote(hand: QueueInHand, *, is_event_first: bool):
+    lease = hand.leased(PART)
+    if is_event_first:
+        output_came_to(hand, 7)
+    hand.finish(lease, PART, writes=(output(7),))
+    if not is_event_first:
+        output_came_to(hand, 7)
+
+    assert hand.take_all() == []
+    assert hand.queue.entry(PART) is None
+
+
+@pytest.mark.parametrize("versions", [(6, 7), (7, 8)])
+@pytest.mark.parametrize("is_event_first", [True, False])
+def test_a_part_runs_for_an_output_that_somebody_else_changed(hand: QueueInHand, versions: tuple[int, ...], *, is_event_first: bool):
+    lease = hand.leased(PART)
+    if is_event_first:
+        for version in versions:
+            output_came_to(hand, version)
+    hand.finish(lease, PART, writes=(output(7),))
+    if not is_event_first:
+        for version in versions:
+            output_came_to(hand, version)
+
+    assert hand.take_all() == [PART]
+
+
+def test_a_part_runs_for_its_input_beside_an_echo(hand: QueueInHand):
+    lease = hand.leased(PART)
+    hand.mark(PART)
+    output_came_to(hand, 7)
+    hand.finish(lease, PART, writes=(output(7),))
+
+    assert hand.take_all() == [PART]
+
+
+def test_a_part_that_failed_is_tried_again_after_its_echoes(hand: QueueInHand):
+    lease = hand.leased(PART)
+    output_came_to(hand, 7)
+    hand.finish(lease, PART, result="retry", writes=(output(7),))
+    hand.wait(1.0)
+
+    assert hand.take_all() == [PART]
+
+
+def test_a_part_runs_after_an_output_that_it_deleted_is_gone(hand: QueueInHand):
+    """A recreated output is created by the sync after its deletion."""
+    gone = replace(output(7), resource_version="")
+    hand.finish(hand.leased(PART), PART, writes=(gone,))
+    hand.mark(PART)
+    hand.see(gone)
+
+    assert hand.take_all() == [PART]

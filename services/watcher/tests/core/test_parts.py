@@ -153,6 +153,15 @@ def test_output_marks_the_part_that_it_was_made_for(world: Mapped):
     assert world.marked_later() == {"p/"}
 
 
+def test_output_marks_its_part_by_its_version_since_it_may_be_our_own_write(world: Mapped):
+    seen = world.see_output("out", of="uid-n-a")
+
+    entry = world.routing.queue.entry(world.key("uid-n-a"))
+    assert entry is not None
+    assert entry.mark is not None
+    assert entry.mark.versions == {seen.resource_version}
+
+
 def test_output_that_changes_without_its_conditions_does_not_mark_the_parent(world: Mapped):
     world.see_output("out", of="uid-n-a", ready="True")
     world.marked_later()

@@ -18,12 +18,13 @@ class Mark:
     reason: str
     traceparent: str = ""
     versions: frozenset[int] = frozenset()
-    """The resourceVersions that the parent came to, if nothing but its own changes marked it; else empty."""
+    """The resourceVersions of the changes that marked it, if each was one of the parent itself, or of an output of the
+    part; else empty."""
     since: float = 0.0
     """When it was made."""
 
     def weighed(self, own: frozenset[int]) -> "Mark":
-        """The mark, as an echo if it stands for nothing but our `own` writes to the parent."""
+        """The mark, as an echo if it stands for nothing but our `own` writes."""
         is_echo = self.klass is MarkClass.CHANGED and self.versions and self.versions <= own
         return replace(self, klass=MarkClass.ECHO) if is_echo else self
 
@@ -135,7 +136,8 @@ class Entry:
         self.gated_at = 0.0
         """When it began to wait for the cache to see its writes, where it waits for that."""
         self.own_versions: frozenset[int] = frozenset()
-        """The versions that the last sync's writes gave the parent. Events with these versions are echoes."""
+        """The versions that the last sync's writes made, of the parent or of a part's outputs. Events with these
+        versions are echoes."""
         self.stage_timer = Timer(key, Purpose.STAGE)
         """Runs while the key is queued or leased."""
         self.timers: dict[Purpose, Timer[JobKey]] = {}
@@ -147,13 +149,22 @@ class Entry:
         return Job(key=self.key, shard=shard, reason=reason, traceparent=traceparent)
 
     def learn_writes(self, report: SyncReport | None) -> None:
-        """Learn the last sync's writes to the parent, and weigh a mark that may be only their echo."""
+        """Learn the last sync's writes, and weigh a mark that may be only their echo."""
         writes = report.writes if report is not None else ()
         parent = (self.key.resource, self.key.namespace, self.key.name)
-        own = [version_number(write.resource_version) for write in writes if (write.resource, write.namespace, write.name) == parent]
-        self.own_versions = frozenset(own)
+        own = [write for write in writes if self.key.part or (write.resource, write.namespace, write.name) == parent]
+        self.own_versions = frozenset([version_number(write.resource_version) for write in own])
         if self.mark is not None:
-            self.mark = self.mark.weighed(self.own_versions)
+            self.mark = self.news_in(self.mark)
+
+    def news_in(self, mark: Mark) -> Mark | None:
+        """What a mark is worth after the last sync's writes; None for a part that is marked by nothing but their echo.
+
+        A parent is synced after its own echo: its hook may look at its status. The outputs of a part are as its hook
+        desired them.
+        """
+        weighed = mark.weighed(self.own_versions)
+        return None if self.key.part and weighed.klass is MarkClass.ECHO else weighed
 
     def due(self, purpose: Purpose) -> float | None:
         """When its timer for `purpose` fires; None while it is not set."""

@@ -81,7 +81,9 @@ class QueueState:
         """Have `key` run, or run once more where it is leased."""
         self.counts.marks += 1
         entry = self._entry_of(key)
-        before, entry.mark = entry.mark, stronger(entry.mark, mark.weighed(entry.own_versions))
+        if (news := entry.news_in(mark)) is None:
+            return
+        before, entry.mark = entry.mark, stronger(entry.mark, news)
         if entry.stage is Stage.IDLE:
             self._wait(entry, entry.mark, now)
         elif entry.stage is Stage.WAITING and before is not None and entry.mark.klass is not before.klass:

@@ -196,7 +196,7 @@ class Parts:
         if new is not None and after is not None and output is not None:
             if self.counts[after].put_output(place, output):
                 yield self._later(after)
-            yield Touched(self.parents.key(after, output.part))
+            yield Touched(self.parents.key(after, output.part), version=new.resource_version)
 
     def _owner_of(self, owner: ControllerRef | None, child: ObjectKey) -> ObjectKey | None:
         """The parent that an owner reference means; None where it means none of ours."""

@@ -21,7 +21,8 @@ class Touched(NamedTuple):
     key: JobKey
     klass: MarkClass = MarkClass.CHANGED
     version: int = 0
-    """The resourceVersion that the parent came to, where it is the parent that changed; else 0."""
+    """The resourceVersion of what changed, where our own write of that is little or no news to the unit: of the parent
+    itself, or of an output of a part. Else 0."""
     is_new_parent: bool = False
     """Whether there is one parent more than before."""
     after_seconds: float = 0.0
