@@ -1,10 +1,12 @@
 """The webhook of the bench, in a process of its own: `python hook.py PORT`. It does as little as possible by itself.
 
-It answers with as many ConfigMaps as the parent's `spec.children` says, each with the parent's `spec.text`. It
-remembers when it was called about which parent, on the machine's monotonic clock, which the load reads too.
+It answers with as many ConfigMaps as the parent's `spec.children` says, each with the parent's `spec.text`; for an
+input, with one that has the input's text, too. It remembers when it was called about which parent or input, on the
+machine's monotonic clock, which the load reads too.
 
     POST /sync      the sync and the finalize hook; a parent is finalized once its children are gone
-    GET  /calls     [[seconds, parent, generation, children observed], …] since the last reset
+    POST /map       the map hook
+    GET  /calls     [[seconds, parent or input, generation of the parent, children observed], …] since the last reset
     POST /control   {"delay": seconds, "reset": bool}: how long each answer takes; forget the calls
 """
 
@@ -53,8 +55,8 @@ class Connection(asyncio.Protocol):
 
     def _request(self, path: bytes, body: bytes) -> None:
         state = self._state
-        if path == b"/sync":
-            answer = self._sync(orjson.loads(body))
+        if path in (b"/sync", b"/map"):
+            answer = self._sync(orjson.loads(body)) if path == b"/sync" else self._map(orjson.loads(body))
             if state.delay_seconds:
                 asyncio.get_running_loop().call_later(state.delay_seconds, self._answer, answer)
                 return
@@ -84,6 +86,14 @@ class Connection(asyncio.Protocol):
         if request["finalizing"]:
             return orjson.dumps({"status": {"children": len(observed)}, "children": [], "finalized": not observed})
         return orjson.dumps({"status": {"children": len(observed)}, "children": children})
+
+    def _map(self, request: dict) -> bytes:
+        parent, source = request["parent"], request["input"]
+        name, observed = source["metadata"]["name"], request["outputs"]["ConfigMap.v1"]
+        self._state.calls.append((time.monotonic(), name, parent["metadata"]["generation"], len(observed)))
+        metadata = {"name": f"{name}-out", "labels": {"of": parent["metadata"]["name"]}}
+        text = f"{parent['spec']['text']} {source['data']['text']}"
+        return orjson.dumps({"outputs": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}]})
 
     def _answer(self, body: bytes) -> None:
         if not self._transport.is_closing():

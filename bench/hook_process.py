@@ -23,6 +23,7 @@ class Call:
     at: float
     """On the clock of `time.monotonic`."""
     parent: str
+    """The name of the parent, or of the input that is mapped."""
     generation: int
     observed: int
     """How many children the request showed."""
@@ -53,6 +54,11 @@ class HookProcess:
     def sync_url(self) -> str:
         """The URL for controllers."""
         return f"{self.url}/sync"
+
+    @property
+    def map_url(self) -> str:
+        """The URL for map controllers."""
+        return f"{self.url}/map"
 
     async def calls(self) -> list[Call]:
         """All calls since the last reset."""

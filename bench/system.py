@@ -13,9 +13,9 @@ from bench.usage import Usage, usage_of
 from metaloop.common.json import dumps
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import AuditLog
-from metaloop.devkit.testbed.cluster import COMPOSITES, NAMESPACES, Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import Platform, install_parent
-from metaloop.devkit.testbed.manifests import child_rule, composite, parent, parent_resource
+from metaloop.devkit.testbed.manifests import child_rule, composite, map_controller, parent, parent_resource
 from metaloop.devkit.workdir import run_folder
 
 NAMESPACE = "bench"
@@ -65,6 +65,10 @@ class System:
         """Create the scenario's CompositeController: its children are ConfigMaps, updated in place."""
         manifest = composite("bench", parent=PARENTS, hook_url=self.hook.sync_url, children=[child_rule()], **spec)
         await self.cluster.create(COMPOSITES, manifest)
+
+    async def create_map_controller(self) -> None:
+        """Create the scenario's MapController: ConfigMaps are mapped to ConfigMaps, which are updated in place."""
+        await self.cluster.create(MAPS, map_controller("bench", parent=PARENTS, hook_url=self.hook.map_url))
 
     async def quiet(self) -> None:
         """Wait until the hook was not called for a second: what was left to do after convergence is done."""

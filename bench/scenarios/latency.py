@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench import bounds
-from bench.figures import Figure, Judged, Raw
+from bench.figures import Figure
 from bench.hook_process import Call
 from bench.load import converge, counting
+from bench.percentiles import Percentile
 from bench.run import Run
 from bench.system import NAMESPACE, PARENTS, System
 from metaloop.common.json import JsonObject
@@ -35,14 +36,6 @@ class _Change:
     followed: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Percentile:
-    """A share of all changes, and what the round trip of a change was for that share."""
-
-    percent: int
-    round_trip: float
-
-
 async def measure(run: Run) -> list[Figure]:
     """400 changes, one after another, each of another parent than the one before."""
     names = [f"p{index}" for index in range(_PARENTS)]
@@ -57,14 +50,14 @@ async def measure(run: Run) -> list[Figure]:
     round_trips = [change.acknowledged - change.sent for change in changes]
     called = [_first_call(change, calls) - change.acknowledged for change in changes]
     followed = [change.followed - change.acknowledged for change in changes]
-    p50, p99 = (_Percentile(percent=percent, round_trip=_percentile(round_trips, percent)) for percent in (50, 99))
+    p50, p99 = (Percentile.of(round_trips, percent) for percent in (50, 99))
     return [
-        _figure(run, bounds.HOOK_P50, called, of=p50),
-        _figure(run, bounds.HOOK_P99, called, of=p99),
-        _figure(run, bounds.CHILDREN_P50, followed, of=p50),
-        _figure(run, bounds.CHILDREN_P99, followed, of=p99),
-        Figure(name="round trip of a change, p50", value=1_000 * p50.round_trip, unit="ms"),
-        Figure(name="round trip of a change, p99", value=1_000 * p99.round_trip, unit="ms"),
+        p50.judge(run, bounds.HOOK_P50, called),
+        p99.judge(run, bounds.HOOK_P99, called),
+        p50.judge(run, bounds.CHILDREN_P50, followed),
+        p99.judge(run, bounds.CHILDREN_P99, followed),
+        p50.figure,
+        p99.figure,
     ]
 
 
@@ -88,13 +81,3 @@ async def _change_one_by_one(system: System, changes: Sequence[_Change]) -> None
 
 def _first_call(change: _Change, calls: Sequence[Call]) -> float:
     return min(call.at for call in calls if call.parent == change.parent and call.at > change.sent)
-
-
-def _figure(run: Run, row: Judged, seconds: Sequence[float], *, of: _Percentile) -> Figure:
-    value = _percentile(seconds, of.percent)
-    return run.judge(row, value / of.round_trip, raw=Raw(value=1_000 * value, unit="ms"))
-
-
-def _percentile(seconds: Sequence[float], percent: int) -> float:
-    ordered = sorted(seconds)
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

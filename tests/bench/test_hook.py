@@ -48,6 +48,23 @@ async def test_as_many_children_are_wanted_as_the_parent_says(hook: HookProcess)
     }
 
 
+async def test_an_input_is_mapped_to_one_output_with_both_texts(hook: HookProcess) -> None:
+    source: JsonObject = {"metadata": {"name": "i"}, "data": {"text": "world"}}
+    sent = {"parent": request()["parent"], "mapKey": "key", "input": source, "outputs": {"ConfigMap.v1": {}}}
+
+    async with hook.session.post(hook.map_url, data=dumps(sent)) as response:
+        answered = loads(await response.read())
+
+    output = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "i-out", "labels": {"of": "p"}},
+        "data": {"text": "hello world"},
+    }
+    assert answered == {"outputs": [output]}
+    assert [(called.parent, called.generation, called.observed) for called in await hook.calls()] == [("i", 2, 0)]
+
+
 @pytest.mark.parametrize(("observed", "finalized"), [(2, False), (0, True)])
 async def test_parent_is_finalized_once_its_children_are_gone(hook: HookProcess, observed: int, *, finalized: bool) -> None:
     answered = await call(hook, request(observed=observed, finalizing=True))

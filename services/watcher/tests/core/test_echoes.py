@@ -1,4 +1,4 @@
-"""Our own writes come back as events. Those of a parent wait behind what others changed; those of outputs are no news."""
+"""Our own writes come back as events. A parent's wait behind what others changed; those of outputs are no news."""
 
 from dataclasses import replace
 

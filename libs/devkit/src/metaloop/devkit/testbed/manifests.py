@@ -59,6 +59,22 @@ def composite(name: str, *, parent: ResourceInfo, hook_url: str, children: Seque
     }
 
 
+def map_controller(name: str, *, parent: ResourceInfo, hook_url: str, **spec: object) -> JsonObject:
+    """A MapController from ConfigMaps to ConfigMaps with a map hook at `hook_url`; `spec` adds or overrides fields."""
+    base: JsonObject = {
+        "parentResource": {"apiVersion": parent.api_version, "resource": parent.resource},
+        "inputResources": [child_rule(method="")],
+        "outputResources": [child_rule()],
+        "hooks": {"map": {"webhook": {"url": hook_url, "timeout": "5s"}}},
+    }
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "MapController",
+        "metadata": {"name": name},
+        "spec": {**base, **spec},  # type: ignore[dict-item]
+    }
+
+
 def child_rule(resource: ResourceId = CONFIG_MAP_CHILDREN, *, method: str = "InPlace") -> JsonObject:
     """One entry of `childResources`; without an update strategy if `method` is empty."""
     rule: JsonObject = {"apiVersion": resource.api_version, "resource": resource.resource}
