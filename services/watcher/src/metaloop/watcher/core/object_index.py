@@ -1,7 +1,7 @@
-"""An index of one resource's objects by name, namespace and label, for queries of related objects."""
+"""An index of one resource's objects by name, namespace and label, for queries of related objects and of inputs."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from metaloop.common.objects.selector import Selector
 from metaloop.watcher.core.labels import LabelPair, equality_of
@@ -16,54 +16,86 @@ class ObjectIndex:
     """The keys of a cache's objects. It must be told of every change to the cache."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self._by_name: dict[str, dict[ObjectKey, None]] = {}
-        self._by_namespace: dict[str, dict[ObjectKey, None]] = {}
-        self._by_label: dict[tuple[str, LabelPair], dict[ObjectKey, None]] = {}
+        self._by_name = Postings[str]()
+        self._by_namespace = Postings[str]()
+        self._by_label = Postings[tuple[str, LabelPair]]()
         """By namespace and pair."""
-        self._by_label_anywhere: dict[LabelPair, dict[ObjectKey, None]] = {}
+        self._by_label_anywhere = Postings[LabelPair]()
         for record in records:
             self.add(record)
 
     def add(self, record: Record) -> None:
         """Index an object."""
         namespace, name = key = record.key
-        self._by_name.setdefault(name, {})[key] = None
-        self._by_namespace.setdefault(namespace, {})[key] = None
+        self._by_name.add(name, key)
+        self._by_namespace.add(namespace, key)
         for pair in record.labels.items():
-            self._by_label.setdefault((namespace, pair), {})[key] = None
-            self._by_label_anywhere.setdefault(pair, {})[key] = None
+            self._by_label.add((namespace, pair), key)
+            self._by_label_anywhere.add(pair, key)
 
     def remove(self, record: Record) -> None:
         """Remove an object, given as it was indexed."""
         namespace, name = key = record.key
-        _strike(self._by_name, name, key)
-        _strike(self._by_namespace, namespace, key)
+        self._by_name.remove(name, key)
+        self._by_namespace.remove(namespace, key)
         for pair in record.labels.items():
-            _strike(self._by_label, (namespace, pair), key)
-            _strike(self._by_label_anywhere, pair, key)
+            self._by_label.remove((namespace, pair), key)
+            self._by_label_anywhere.remove(pair, key)
 
     def named(self, names: Iterable[str]) -> Iterator[ObjectKey]:
         """The keys with one of `names`, in any namespace."""
         for name in names:
-            yield from self._by_name.get(name, _NOTHING)
+            yield from self._by_name.under(name)
 
     def in_namespace(self, namespace: str, selector: Selector) -> Keys:
         """The keys in a namespace that `selector` may match: few where it requires a label to have one value."""
         pair = equality_of(selector)
-        return self._by_namespace.get(namespace, _NOTHING) if pair is None else self._by_label.get((namespace, pair), _NOTHING)
+        return self._by_namespace.under(namespace) if pair is None else self._by_label.under((namespace, pair))
 
     def anywhere(self, selector: Selector) -> Iterator[ObjectKey]:
         """The keys that `selector` may match, in any namespace."""
         pair = equality_of(selector)
         if pair is not None:
-            yield from self._by_label_anywhere.get(pair, _NOTHING)
+            yield from self._by_label_anywhere.under(pair)
             return
-        for keys in self._by_namespace.values():
+        for keys in self._by_namespace.all():
             yield from keys
 
 
-def _strike(index: dict[Under, dict[ObjectKey, None]], under: Under, key: ObjectKey) -> None:
-    keys = index[under]
-    del keys[key]
-    if not keys:
-        del index[under]
+class Postings(Generic[Under]):
+    """Keys by what they are filed under.
+
+    Most names, and many values of labels, are those of one object: a single key needs no dict of its own.
+    """
+
+    def __init__(self) -> None:
+        self._filed: dict[Under, ObjectKey | dict[ObjectKey, None]] = {}
+        """No dict is empty."""
+
+    def add(self, under: Under, key: ObjectKey) -> None:
+        """File a key, if it is not filed there already."""
+        held = self._filed.setdefault(under, key)
+        if isinstance(held, dict):
+            held[key] = None
+        elif held != key:
+            self._filed[under] = {held: None, key: None}
+
+    def remove(self, under: Under, key: ObjectKey) -> None:
+        """Remove a key that is filed there."""
+        held = self._filed[under]
+        if isinstance(held, dict):
+            del held[key]
+        if not isinstance(held, dict) or not held:
+            del self._filed[under]
+
+    def under(self, under: Under) -> Keys:
+        """The keys that are filed there, in the order in which they came."""
+        return _keys(self._filed.get(under, _NOTHING))
+
+    def all(self) -> Iterator[Keys]:
+        """All keys, by what they are filed under."""
+        return map(_keys, self._filed.values())
+
+
+def _keys(held: ObjectKey | Keys) -> Keys:
+    return {held: None} if isinstance(held, tuple) else held
