@@ -16,7 +16,7 @@ from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.core.caches import Caches
-from metaloop.watcher.core.entry import Entry, Lease
+from metaloop.watcher.core.entry import Entry, Lease, Purpose
 from metaloop.watcher.core.health import ControllerHealth
 from metaloop.watcher.core.subscriptions import ParentSubscriptions, RelatedSubscriptions
 from metaloop.watcher.health_writer import HealthSource
@@ -108,9 +108,7 @@ def shown_entry(entry: Entry, now: float) -> JsonObject:
         "ageSeconds": round(now - served.since, 3) if served else None,
         "againBecause": mark.reason if mark else None,
         "failures": entry.failures,
-        "dueInSeconds": {
-            purpose.name.lower(): round(timer.due - now, 3) for purpose, timer in entry.timers.items() if timer.due is not None
-        },
+        "dueInSeconds": {Purpose(timer.purpose).name.lower(): round(timer.due - now, 3) for timer in entry.timers if timer.due is not None},
     }
 
 

@@ -15,7 +15,7 @@ from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.traces import span
-from metaloop.watcher.core.entry import Entry, Lease, Mark
+from metaloop.watcher.core.entry import NO_VERSIONS, Entry, Lease, Mark
 from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.core.gate import CacheProgress
 from metaloop.watcher.core.limits import Counts, Limits
@@ -63,7 +63,7 @@ class WorkQueue:
             if marked.traceparent:
                 marked.set(fields.KEY, str(key))
                 marked.set(fields.REASON, reason)
-            versions = frozenset((version,)) if version else frozenset[int]()
+            versions = frozenset((version,)) if version else NO_VERSIONS
             now = self.clock()
             self._state.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions, since=now), now=now)
         self.wakeup.set()

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
+from typing import Final
 
 from metaloop.common.job import Job, JobKey
 from metaloop.common.report import SyncReport
 from metaloop.watcher.core.fair_queue import Flow, MarkClass
 from metaloop.watcher.core.record import version_number
 from metaloop.watcher.core.timers import Timer
+
+NO_VERSIONS: Final = frozenset[int]()
+"""No resourceVersions: the one empty set for all entries and marks, since each would have one of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +21,7 @@ class Mark:
     klass: MarkClass
     reason: str
     traceparent: str = ""
-    versions: frozenset[int] = frozenset()
+    versions: frozenset[int] = NO_VERSIONS
     """The resourceVersions of the changes that marked it, if each was one of the parent itself, or of an output of the
     part; else empty."""
     since: float = 0.0
@@ -35,7 +39,7 @@ def stronger(first: Mark | None, second: Mark) -> Mark:
         return second
     if second.klass > first.klass or not first.versions:
         return first
-    return replace(first, versions=first.versions | second.versions if second.versions else frozenset())
+    return replace(first, versions=first.versions | second.versions if second.versions else NO_VERSIONS)
 
 
 class Stage(Enum):
@@ -135,13 +139,13 @@ class Entry:
         """How many syncs have failed in a row."""
         self.gated_at = 0.0
         """When it began to wait for the cache to see its writes, where it waits for that."""
-        self.own_versions: frozenset[int] = frozenset()
+        self.own_versions = NO_VERSIONS
         """The versions that the last sync's writes made, of the parent or of a part's outputs. Events with these
         versions are echoes."""
         self.stage_timer = Timer(key, Purpose.STAGE)
         """Runs while the key is queued or leased."""
-        self.timers: dict[Purpose, Timer[JobKey]] = {}
-        """The other timers, each made when it is first needed."""
+        self.timers: tuple[Timer[JobKey], ...] = ()
+        """The other timers, each made when it is first needed. Most keys have none or one."""
 
     def job(self, shard: str) -> Job:
         """The job that is published for it."""
@@ -153,7 +157,7 @@ class Entry:
         writes = report.writes if report is not None else ()
         parent = (self.key.resource, self.key.namespace, self.key.name)
         own = [write for write in writes if self.key.part or (write.resource, write.namespace, write.name) == parent]
-        self.own_versions = frozenset([version_number(write.resource_version) for write in own])
+        self.own_versions = frozenset([version_number(write.resource_version) for write in own]) if own else NO_VERSIONS
         if self.mark is not None:
             self.mark = self.news_in(self.mark)
 
@@ -168,14 +172,21 @@ class Entry:
 
     def due(self, purpose: Purpose) -> float | None:
         """When its timer for `purpose` fires; None while it is not set."""
-        timer = self.timers.get(purpose)
+        timer = self.timer_for(purpose)
         return timer.due if timer else None
 
     def stop(self, purpose: Purpose) -> None:
         """Stop its timer for `purpose`."""
-        timer = self.timers.get(purpose)
+        timer = self.timer_for(purpose)
         if timer:
             timer.due = None
+
+    def timer_for(self, purpose: Purpose) -> Timer[JobKey] | None:
+        """Its timer for `purpose`, whether it is set or not; None before it was first set."""
+        for timer in self.timers:
+            if timer.purpose == purpose:
+                return timer
+        return None
 
     @property
     def is_kept_back(self) -> bool:
@@ -185,4 +196,4 @@ class Entry:
     @property
     def is_blank(self) -> bool:
         """Whether nothing would be lost by forgetting it."""
-        return self.stage is Stage.IDLE and not self.failures and all(timer.due is None for timer in self.timers.values())
+        return self.stage is Stage.IDLE and not self.failures and all(timer.due is None for timer in self.timers)

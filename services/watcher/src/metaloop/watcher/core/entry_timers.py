@@ -46,9 +46,10 @@ class EntryTimers:
 
     def set(self, entry: Entry, purpose: Purpose, *, due: float) -> None:
         """Fire the timer of `entry` for `purpose` at `due`, and not when it would have."""
-        timer = entry.timers.get(purpose)
+        timer = entry.timer_for(purpose)
         if timer is None:
-            timer = entry.timers[purpose] = Timer(entry.key, purpose)
+            timer = Timer(entry.key, purpose)
+            entry.timers = (*entry.timers, timer)
         self._timers.set(timer, due=due)
 
     def arm_resync(self, entry: Entry, *, now: float) -> None:
