@@ -127,8 +127,8 @@ class Router:
             case Touched(key=key):
                 self.stats[key.controller].parents += concern.is_new_parent
                 self._queue.mark(key, concern.klass, str(cause), version=concern.version)
-            case Swept(keys=keys):
-                self._sweeps.add(keys, str(cause))
+            case Swept():
+                self._sweeps.add(concern.keys(), str(cause))
             case Ended(key=key):
                 self.stats[key.controller].parents -= concern.was_parent
                 self._forget(key)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -20,7 +20,7 @@ class Sweeps:
         self._left: deque[Iterator[tuple[JobKey, str]]] = deque()
         """What is left of each sweep that did not fit into one turn. No iterator is known to be exhausted."""
 
-    def add(self, keys: Sequence[JobKey], reason: str) -> None:
+    def add(self, keys: Iterable[JobKey], reason: str) -> None:
         """Mark all keys for this reason: the first at once, the others soon."""
         left = ((key, reason) for key in keys)
         if self._left or not self._take_turn(left):

@@ -1,6 +1,6 @@
 """A controller that can be served: its spec, with the rules by which its kind serves it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -72,12 +72,12 @@ class Instance:
                     yield from _keys_in(concern)
 
 
-def _keys_in(concern: Concern) -> Sequence[JobKey]:
+def _keys_in(concern: Concern) -> Iterable[JobKey]:
     match concern:
         case Touched(key=key):
             return (key,)
-        case Swept(keys=keys):
-            return keys
+        case Swept():
+            return concern.keys()
         case Ended():
             return ()
         case _:

@@ -117,7 +117,7 @@ class Parts:
             return  # nobody knows what its inputs are: the sync of the parent itself says why
         parts = tuple(counts.parts())
         counts.pending.update(parts)
-        yield Swept([self.parents.key(key, part) for part in parts])
+        yield Swept(self.parents.key(key), parts)
 
     def _recounted(self, parent: Record, known: PartCounts | None, caches: Caches) -> PartCounts:
         """The counts after a change of the parent. What the change does not concern is not looked at again."""

@@ -1,6 +1,6 @@
 """What a routing rule is, and what it answers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -30,9 +30,15 @@ class Touched(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """Units of work that have to be looked at, too many to be marked without a pause."""
+    """Parts of a parent that have to be looked at, too many to be marked without a pause."""
 
-    keys: Sequence[JobKey]
+    parent: JobKey
+    parts: Sequence[str]
+
+    def keys(self) -> Iterator[JobKey]:
+        """The key of each part. They are made one by one: to make 20,000 at once would be a long pause, too."""
+        controller, resource, namespace, name, _ = self.parent
+        return (JobKey(controller, resource, namespace, name, part) for part in self.parts)
 
 
 class Ended(NamedTuple):
