@@ -16,6 +16,7 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
+from .apart import NOT_APART
 from .pace import QUICK
 
 # Room for a suffix, and for the prefix of a finalizer, within the 63 characters of a label.
@@ -44,7 +45,7 @@ async def platform(assets: Path, workdir: Path) -> AsyncIterator[Platform]:
 async def lab(platform: Platform) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
     await install_parent(platform.cluster, THINGS)
-    async with Webhook.serve() as webhook, platform.stack(settings=QUICK) as stack:
+    async with Webhook.serve() as webhook, platform.stack(settings={**QUICK, **NOT_APART}) as stack:
         yield Lab(platform=platform, stack=stack, webhook=webhook)
 
 

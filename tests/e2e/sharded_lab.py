@@ -1,20 +1,20 @@
-"""A lab of its own whose controllers are divided among watchers."""
+"""Services of their own whose controllers are divided among watchers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.devkit.stack import Service
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, EVENTS
+from metaloop.devkit.testbed.cluster import CONFIG_MAPS, EVENTS
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 PARENTS = ("p", "q", "r")
 """What the parents of each controller are called."""
@@ -37,18 +37,20 @@ class ShardedLab:
     @staticmethod
     @asynccontextmanager
     async def start(
-        assets: Path, *, watchers: Sequence[Mapping[str, str]], names: Sequence[str], labels: Mapping[str, str]
+        platform: Platform, apart: Apart, *, watchers: Sequence[Mapping[str, str]], names: Sequence[str], labels: Mapping[str, str]
     ) -> AsyncIterator["ShardedLab"]:
         """Controllers with these names and labels, whose parents have converged."""
-        with run_folder() as folder:
-            async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook, platform.stack(watchers=watchers) as stack:
-                await install_parent(platform.cluster, THINGS)
-                lab = Lab(platform=platform, stack=stack, webhook=webhook)
-                sharded = ShardedLab(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
+        settings = apart.settings()
+        async with folder_apart(platform) as own, Webhook.serve() as webhook, own.stack(watchers=watchers, settings=settings) as stack:
+            lab = Lab(platform=own, stack=stack, webhook=webhook, labels={**apart.labels, **labels})
+            sharded = ShardedLab(lab=lab, stories=tuple(Story(lab=lab, name=name) for name in names))
+            async with asyncio.TaskGroup() as tasks:
                 for story in sharded.stories:
-                    await _begin(story, labels=labels)
-                await converge(sharded.stories, text="first")
-                yield sharded
+                    tasks.create_task(_begin(story))
+            await converge(sharded.stories, text="first")
+            yield sharded
+            for story in sharded.stories:
+                await story.end()
 
     async def stories_of(self, watcher: Service) -> list[Story]:
         """The stories whose controller a watcher serves."""
@@ -89,11 +91,9 @@ async def event_count(story: Story, reason: str) -> int:
     return sum(unstructured.integer(each, "count") or 1 for each in ours if each["reason"] == reason)
 
 
-async def _begin(story: Story, *, labels: Mapping[str, str]) -> None:
+async def _begin(story: Story) -> None:
     await story.begin()
-    manifest = story.controller_manifest(_slow_hook)
-    manifest["metadata"] = {**unstructured.metadata(manifest), "labels": dict(labels)}
-    await story.cluster.create(COMPOSITES, manifest)
+    await story.controller(_slow_hook)
     for parent in PARENTS:
         await story.parent(parent, text="first")
 

@@ -5,7 +5,7 @@ as it is back.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -13,14 +13,15 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from metaloop.devkit.broker import Broker
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
 
+from .apart import Apart, folder_apart
 from .many_parents import ManyParents
 
 _PARTITION_SECONDS = 15.0
@@ -44,24 +45,25 @@ class Broken:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def broken(assets: Path) -> AsyncIterator[Broken]:
-    """Parents that have settled, in a cluster of their own; no hook was ever called twice at once for one parent."""
-    with run_folder() as folder:
-        async with (
-            Platform.start(assets, folder) as platform,
-            TcpProxy.before(platform.broker.url) as proxy,
-            Webhook.serve() as webhook,
-            platform.stack(nats_url=proxy.instead_of(platform.broker.url)) as stack,
-        ):
-            await install_parent(platform.cluster, THINGS)
-            story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="broken")
-            await story.begin()
-            await story.controller()
-            parents = ManyParents(story)
-            await parents.create()
-            yield Broken(story.lab, parents, proxy)
-            await story.end()
-            assert webhook.overlaps == []
+async def broken(platform: Platform) -> AsyncIterator[Broken]:
+    """Parents that have settled, with a broker of their own; no hook was ever called twice at once for one parent."""
+    apart = Apart("broken")
+    async with (
+        folder_apart(platform) as own,
+        Broker.start(own.workdir) as broker,
+        TcpProxy.before(broker.url) as proxy,
+        Webhook.serve() as webhook,
+        own.stack(nats_url=proxy.instead_of(broker.url), settings=apart.settings()) as stack,
+    ):
+        lab = Lab(platform=replace(own, broker=broker), stack=stack, webhook=webhook, labels=apart.labels)
+        story = Story(lab=lab, name=apart.name)
+        await story.begin()
+        await story.controller()
+        parents = ManyParents(story)
+        await parents.create()
+        yield Broken(lab, parents, proxy)
+        await story.end()
+        assert webhook.overlaps == []
 
 
 async def test_changes_while_the_broker_is_down_are_served_as_soon_as_it_is_back(broken: Broken) -> None:

@@ -4,17 +4,17 @@ converges, and nobody is blamed for it.
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import EVENTS
 from metaloop.devkit.testbed.eventually import eventually
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 PARENTS, CHILDREN = 40, 10
 _AT_ONCE, _BUSY_SECONDS = 6, 0.02
@@ -23,20 +23,23 @@ _MOST_TURNED_AWAY = 0.25
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def busy(assets: Path) -> AsyncIterator[tuple[Story, ApiProxy]]:
-    """A story in a cluster of its own, and the proxy before its API server."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            async with platform.stack(kubeconfig=proxy.kubeconfig_path) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="busy")
-                await story.begin()
-                await story.controller()
-                await story.parent("before")
-                await eventually(lambda: story.settled("before"))
-                yield story, proxy
-                await story.end()
-                assert webhook.overlaps == []
+async def busy(platform: Platform) -> AsyncIterator[tuple[Story, ApiProxy]]:
+    """A story, and the proxy between its services and the API server."""
+    apart = Apart("busy")
+    async with (
+        folder_apart(platform) as own,
+        ApiProxy.before(own.plane, own.workdir) as proxy,
+        Webhook.serve() as webhook,
+        own.stack(kubeconfig=proxy.kubeconfig_path, settings=apart.settings()) as stack,
+    ):
+        story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+        await story.begin()
+        await story.controller()
+        await story.parent("before")
+        await eventually(lambda: story.settled("before"))
+        yield story, proxy
+        await story.end()
+        assert webhook.overlaps == []
 
 
 async def test_pace_falls_to_what_the_api_server_takes_and_everything_converges(busy: tuple[Story, ApiProxy]) -> None:

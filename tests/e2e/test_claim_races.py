@@ -4,7 +4,6 @@ give it, or with none.
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -16,11 +15,12 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
 from metaloop.devkit.testbed.story import STORY_LABEL, THINGS, Story, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 _GC_SECONDS = 90
 _LATE_SECONDS = 1.0
@@ -211,20 +211,23 @@ async def test_parent_that_gets_a_selector_is_served_at_once(story: Story) -> No
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def late(assets: Path) -> AsyncIterator[Story]:
-    """A story in a cluster of its own, whose watches are late."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            async with platform.stack(kubeconfig=proxy.kubeconfig_path, reconcilers=1) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="late")
-                await story.begin()
-                await story.controller()
-                await story.parent("before")
-                await eventually(lambda: story.settled("before"))
-                proxy.watch_delay_seconds = _LATE_SECONDS
-                yield story
-                await story.end()
+async def late(platform: Platform) -> AsyncIterator[Story]:
+    """A story whose services have watches that are late."""
+    apart = Apart("late-races")
+    async with (
+        folder_apart(platform) as own,
+        ApiProxy.before(own.plane, own.workdir) as proxy,
+        Webhook.serve() as webhook,
+        own.stack(kubeconfig=proxy.kubeconfig_path, settings=apart.settings(), reconcilers=1) as stack,
+    ):
+        story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+        await story.begin()
+        await story.controller()
+        await story.parent("before")
+        await eventually(lambda: story.settled("before"))
+        proxy.watch_delay_seconds = _LATE_SECONDS
+        yield story
+        await story.end()
 
 
 async def test_parent_whose_deletion_was_not_seen_yet_adopts_nothing(late: Story) -> None:

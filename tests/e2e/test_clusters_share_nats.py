@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest_asyncio
 
 from metaloop.common.objects import unstructured
-from metaloop.devkit.stack import Stack, StackOptions
+from metaloop.devkit.stack import StackOptions
 from metaloop.devkit.testbed.cluster import NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
@@ -16,10 +16,11 @@ from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
 
+from .apart import Apart, folder_apart
 from .unready import unready
 
 _PARENTS = ("a", "b", "c")
-_AT_REST_SECONDS = 3.0
+_AT_REST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +36,18 @@ class Clusters:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def clusters(assets: Path) -> AsyncIterator[Clusters]:
-    with run_folder() as one, run_folder() as other:
-        async with Platform.start(assets, one) as first, Platform.start(assets, other) as second:
-            for platform in (first, second):
-                await install_parent(platform.cluster, THINGS)
-            yield Clusters(first, second)
+async def clusters(assets: Path, lab: Lab) -> AsyncIterator[Clusters]:
+    with run_folder() as folder:
+        async with Platform.start(assets, folder) as second:
+            await install_parent(second.cluster, THINGS)
+            yield Clusters(lab.platform, second)
 
 
-async def test_second_cluster_without_a_prefix_is_refused_and_nothing_is_created_in_it(clusters: Clusters, tmp_path: Path) -> None:
-    async with (
-        Webhook.serve() as webhook,
-        clusters.first.stack() as stack,
-        unready(_options(clusters), tmp_path) as refused,
-    ):
-        story, other = [await _begun(_lab(platform, stack, webhook), "same") for platform in (clusters.first, clusters.second)]
+async def test_second_cluster_without_a_prefix_is_refused_and_nothing_is_created_in_it(
+    clusters: Clusters, lab: Lab, tmp_path: Path
+) -> None:
+    async with unready(_options(clusters), tmp_path) as refused:
+        story, other = [await _begun(replace(lab, platform=platform), "same") for platform in (clusters.first, clusters.second)]
         uids = [await _uid(platform.cluster) for platform in (clusters.first, clusters.second)]
 
         reasons = [
@@ -71,14 +69,17 @@ async def test_second_cluster_without_a_prefix_is_refused_and_nothing_is_created
 
 
 async def test_clusters_with_a_prefix_each_work_side_by_side(clusters: Clusters) -> None:
+    first, second = Apart("first"), Apart("second")
     async with (
+        folder_apart(clusters.first) as own,
         Webhook.serve() as webhook,
         Webhook.serve() as other_webhook,
-        clusters.first.stack(settings={"NATS_PREFIX": "first"}) as stack,
-        clusters.second.stack(settings={"NATS_PREFIX": "second"}, nats_url=clusters.nats_url) as other_stack,
+        own.stack(settings=first.settings(), reconcilers=1) as stack,
+        clusters.second.stack(settings=second.settings(), nats_url=clusters.nats_url, reconcilers=1) as other_stack,
     ):
-        story = await _begun(_lab(clusters.first, stack, webhook), "apart")
-        other = await _begun(_lab(clusters.second, other_stack, other_webhook), "apart")
+        story = await _begun(Lab(platform=own, stack=stack, webhook=webhook, labels=first.labels), "apart")
+        other_lab = Lab(platform=clusters.second, stack=other_stack, webhook=other_webhook, labels=second.labels)
+        other = await _begun(other_lab, "apart")
 
         for each in (story, other):
             await eventually(lambda each=each: _converged(each, "one"))
@@ -94,10 +95,6 @@ async def test_clusters_with_a_prefix_each_work_side_by_side(clusters: Clusters)
 def _options(clusters: Clusters) -> StackOptions:
     """The second cluster's services on the first one's server, with the same names."""
     return StackOptions(kubeconfig=clusters.second.plane.kubeconfig_path, nats_url=clusters.nats_url, reconcilers=1)
-
-
-def _lab(platform: Platform, stack: Stack, webhook: Webhook) -> Lab:
-    return Lab(platform=platform, stack=stack, webhook=webhook)
 
 
 async def _begun(lab: Lab, name: str) -> Story:

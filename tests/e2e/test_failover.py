@@ -3,9 +3,8 @@ changes nothing.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest_asyncio
 
@@ -13,12 +12,15 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.stack import Service
+from metaloop.devkit.testbed.builtin import named
+from metaloop.devkit.testbed.cluster import NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story, three_config_maps
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story, three_config_maps
 from metaloop.devkit.testbed.tcpproxy import TcpProxy
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
 _LEASE_SECONDS = 6
@@ -30,28 +32,30 @@ _BUSY_SECONDS = 15.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def story(assets: Path) -> AsyncIterator[Story]:
+async def story(platform: Platform) -> AsyncIterator[Story]:
     """A story that is served by two watchers."""
-    async with _served(assets, lease_seconds=_LEASE_SECONDS) as story:
+    async with _served(platform, "failover", lease_seconds=_LEASE_SECONDS) as story:
         yield story
 
 
 @asynccontextmanager
-async def _served(assets: Path, *, lease_seconds: int) -> AsyncIterator[Story]:
-    """A story in a cluster of its own, served by two watchers with such a lease; no hook was ever asked about one
-    parent twice at once.
+async def _served(
+    platform: Platform, name: str, *, lease_seconds: int, first_watcher: Mapping[str, str] | None = None
+) -> AsyncIterator[Story]:
+    """A story that is served by two watchers with such a lease, which is in the namespace of the story.
+
+    `first_watcher` are settings of one of them. No hook was ever asked about one parent twice at once.
     """
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(lease_seconds)}
-            async with platform.stack(watchers=({}, {}), settings=settings) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="failover")
-                await story.begin()
-                await story.controller(_slow_hook)
-                yield story
-                await story.end()
-            assert webhook.overlaps == []
+    apart = Apart(name)
+    settings = apart.settings(LEADER_ELECTION="true", LEADER_LEASE_SECONDS=str(lease_seconds), LEADER_NAMESPACE=name)
+    async with folder_apart(platform) as own, Webhook.serve() as webhook:
+        await own.cluster.create(NAMESPACES, named(NAMESPACES, name))
+        async with own.stack(watchers=(first_watcher or {}, {}), reconcilers=1, settings=settings) as stack:
+            story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=name)
+            await story.controller(_slow_hook)
+            yield story
+            await story.end()
+        assert webhook.overlaps == []
 
 
 async def test_syncs_go_on_within_the_lease_time_when_the_leader_is_killed(story: Story) -> None:
@@ -64,9 +68,9 @@ async def test_syncs_go_on_within_the_lease_time_when_the_leader_is_killed(story
     await leader.start()
 
 
-async def test_syncs_go_on_at_once_when_the_leader_is_asked_to_stop(assets: Path) -> None:
+async def test_syncs_go_on_at_once_when_the_leader_is_asked_to_stop(platform: Platform) -> None:
     """The other watcher does not wait for the end of the lease, which would be long."""
-    async with _served(assets, lease_seconds=_LONG_LEASE_SECONDS) as story:
+    async with _served(platform, "handover", lease_seconds=_LONG_LEASE_SECONDS) as story:
         await _settles(story, "before-stop")
         leader = await _leader(story)
 
@@ -99,8 +103,8 @@ async def test_a_leader_that_slept_through_its_lease_changes_nothing_when_it_wak
     assert story.lab.webhook.overlaps == []
 
 
-async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leaders_death(assets: Path) -> None:
-    async with _served(assets, lease_seconds=_SHORTEST_LEASE_SECONDS) as story:
+async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leaders_death(platform: Platform) -> None:
+    async with _served(platform, "shortest-lease", lease_seconds=_SHORTEST_LEASE_SECONDS) as story:
         for number in range(20):
             await story.parent(f"before-{number}", text="hello")
         for number in range(20):
@@ -112,30 +116,23 @@ async def test_with_the_shortest_lease_syncs_go_on_a_few_seconds_after_the_leade
         await _settles(story, "after-kill", within_seconds=_SHORTEST_LEASE_SECONDS + _BUSY_SECONDS)
 
 
-async def test_a_leader_that_does_not_reach_nats_gives_way_to_a_watcher_that_does(assets: Path) -> None:
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook, TcpProxy.before(platform.broker.url) as proxy:
-            await install_parent(platform.cluster, THINGS)
-            settings = {"LEADER_ELECTION": "true", "LEADER_LEASE_SECONDS": str(_LEASE_SECONDS)}
-            far = {"NATS_URL": proxy.instead_of(platform.broker.url)}
-            async with platform.stack(watchers=(far, {}), settings=settings) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="far")
-                await story.begin()
-                await story.controller(_slow_hook)
-                await _settles(story, "before")
-                if await _leader(story) is not stack.watchers[0]:
-                    await stack.watchers[1].stop()
-                    await eventually(lambda: _other_leads(story, stack.watchers[1]))
-                    await stack.watchers[1].start()
+async def test_a_leader_that_does_not_reach_nats_gives_way_to_a_watcher_that_does(platform: Platform) -> None:
+    async with TcpProxy.before(platform.broker.url) as proxy:
+        far = {"NATS_URL": proxy.instead_of(platform.broker.url)}
+        async with _served(platform, "far", lease_seconds=_LEASE_SECONDS, first_watcher=far) as story:
+            one, other = story.lab.stack.watchers
+            await _settles(story, "before")
+            if await _leader(story) is not one:
+                await other.stop()
+                await eventually(lambda: _other_leads(story, other))
+                await other.start()
 
-                proxy.partition()
+            proxy.partition()
 
-                await _settles(story, "after", within_seconds=4 * _LEASE_SECONDS + _BUSY_SECONDS)
-                assert await _leader(story) is stack.watchers[1]
-                proxy.heal()
-                await _settles(story, "healed")
-                await story.end()
-            assert webhook.overlaps == []
+            await _settles(story, "after", within_seconds=4 * _LEASE_SECONDS + _BUSY_SECONDS)
+            assert await _leader(story) is other
+            proxy.heal()
+            await _settles(story, "healed")
 
 
 async def _slow_hook(request: JsonObject) -> JsonObject:
@@ -168,5 +165,5 @@ async def _other_leads(story: Story, former: Service) -> None:
 
 
 async def _holder(story: Story) -> str:
-    lease = await story.cluster.get(LEASES, "default", "metaloop-watcher-0")
+    [lease] = await story.cluster.list(LEASES, story.name)
     return unstructured.text(unstructured.child_object(lease, "spec"), "holderIdentity")

@@ -21,11 +21,12 @@ from metaloop.devkit.ports import LOOPBACK
 from metaloop.devkit.testbed.account import Account, rule
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
+from metaloop.devkit.testbed.lab import Lab, Platform
 from metaloop.devkit.testbed.manifests import GROUP
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Call, Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 TOKEN, IDENTITY, ROOTS = "hook-token", "hook-identity", "hook-roots"
@@ -93,21 +94,22 @@ class Site:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def site(assets: Path) -> AsyncIterator[Site]:
-    """The site in a cluster of its own, as the services there are not the administrator's."""
-    ours = Authority("ours")
-    with run_folder() as folder:
-        tls = _demanding(ours, folder)
-        async with Platform.start(assets, folder) as platform, Webhook.serve(tls=tls) as webhook:
-            await install_parent(platform.cluster, THINGS)
-            account = await Account.create(platform.plane, platform.cluster, namespace="default", name="metaloop", folder=folder)
-            await account.allow(*_ALLOWED)
-            async with platform.stack(kubeconfig=account.kubeconfig_path) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="credentials")
-                await story.begin()
-                yield Site(story=story, account=account, tls=tls, ours=ours)
-                await story.end()
-            assert webhook.overlaps == []
+async def site(platform: Platform) -> AsyncIterator[Site]:
+    """The site, with services that have no more permissions than they need."""
+    ours, apart = Authority("ours"), Apart("credentials")
+    async with folder_apart(platform) as own:
+        tls = _demanding(ours, own.workdir)
+        account = await Account.create(own.plane, own.cluster, namespace="default", name=apart.name, folder=own.workdir)
+        await account.allow(*_ALLOWED)
+        async with (
+            Webhook.serve(tls=tls) as webhook,
+            own.stack(kubeconfig=account.kubeconfig_path, settings=apart.settings()) as stack,
+        ):
+            story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+            await story.begin()
+            yield Site(story=story, account=account, tls=tls, ours=ours)
+            await story.end()
+        assert webhook.overlaps == []
 
 
 def _demanding(authority: Authority, folder: Path) -> ssl.SSLContext:

@@ -16,10 +16,11 @@ from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed.cluster import COMPOSITES, EVENTS
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.jaeger import Jaeger
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Behaviour, Reply, Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 pytestmark = pytest.mark.timeout(900)  # the first time on a machine, Jaeger is built
 
@@ -29,17 +30,15 @@ PLANTED = (TOKEN, PASSWORD, QUERY, b64encode(f"user:{PASSWORD}".encode()).decode
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def watched(assets: Path, jaeger: Jaeger) -> AsyncIterator[Story]:
+async def watched(platform: Platform, jaeger: Jaeger) -> AsyncIterator[Story]:
     """A story whose services say all that they ever say."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            settings = {"OTLP_ENDPOINT": jaeger.otlp_endpoint, "LOG_LEVEL": "debug"}
-            async with platform.stack(settings=settings, reconcilers=1) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="confidential")
-                await story.begin()
-                yield story
-                await story.end()
+    apart = Apart("confidential")
+    settings = apart.settings(OTLP_ENDPOINT=jaeger.otlp_endpoint, LOG_LEVEL="debug")
+    async with folder_apart(platform) as own, Webhook.serve() as webhook, own.stack(settings=settings, reconcilers=1) as stack:
+        story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+        await story.begin()
+        yield story
+        await story.end()
 
 
 async def test_what_is_sent_in_confidence_is_found_nowhere(watched: Story, jaeger: Jaeger) -> None:

@@ -1,21 +1,23 @@
 """Two watchers with a shard each: each controller is served by one of them, and reconcilers serve both."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
 from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.lab import Platform
 
+from .apart import Apart
 from .sharded_lab import ShardedLab, change, converge, has_events
 
 _NAMES = [f"sharded-{number}" for number in range(6)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shards(assets: Path) -> AsyncIterator[ShardedLab]:
+async def shards(platform: Platform) -> AsyncIterator[ShardedLab]:
     """Six controllers, divided among two watchers; no hook was ever called twice at once for one parent."""
-    async with ShardedLab.start(assets, watchers=({"SHARD": "0/2"}, {"SHARD": "1/2"}), names=_NAMES, labels={}) as shards:
+    watchers = ({"SHARD": "0/2"}, {"SHARD": "1/2"})
+    async with ShardedLab.start(platform, Apart("shards"), watchers=watchers, names=_NAMES, labels={}) as shards:
         yield shards
         assert [str(each) for each in shards.lab.webhook.overlaps] == []
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
@@ -10,16 +9,19 @@ from metaloop.common.json import JsonObject
 from metaloop.devkit.stack import Service
 from metaloop.devkit.testbed.cluster import COMPOSITES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
+from metaloop.devkit.testbed.lab import Platform
 from metaloop.devkit.testbed.story import Story, three_config_maps
 
+from .apart import Apart
 from .sharded_lab import PARENTS, ShardedLab, change, converge, has_events
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def teams(assets: Path) -> AsyncIterator[ShardedLab]:
+async def teams(platform: Platform) -> AsyncIterator[ShardedLab]:
     """Two controllers of team blue, and a watcher for each team."""
-    watchers = ({"TARGET_LABEL_SELECTOR": "team=blue"}, {"TARGET_LABEL_SELECTOR": "team=red"})
-    async with ShardedLab.start(assets, watchers=watchers, names=["mover", "stayer"], labels={"team": "blue"}) as teams:
+    apart = Apart("teams")
+    watchers = [{"TARGET_LABEL_SELECTOR": f"{apart.selector},team={team}"} for team in ("blue", "red")]
+    async with ShardedLab.start(platform, apart, watchers=watchers, names=["mover", "stayer"], labels={"team": "blue"}) as teams:
         yield teams
 
 

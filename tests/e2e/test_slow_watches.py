@@ -4,7 +4,6 @@ twice for it.
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
@@ -13,30 +12,34 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.apiproxy import ApiProxy
 from metaloop.devkit.testbed.audit import tally
 from metaloop.devkit.testbed.eventually import eventually, steadily
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 _LATE_SECONDS = 0.5
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def late(assets: Path) -> AsyncIterator[Story]:
-    """A story in a cluster of its own, whose watches are late, and in which a first parent has settled."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, ApiProxy.before(platform.plane, folder) as proxy, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            async with platform.stack(kubeconfig=proxy.kubeconfig_path) as stack:
-                proxy.watch_delay_seconds = _LATE_SECONDS
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="late")
-                await story.begin()
-                await story.controller()
-                await story.parent("before")
-                await eventually(lambda: story.rested("before"))
-                yield story
-                await story.end()
-                assert webhook.overlaps == []
+async def late(platform: Platform) -> AsyncIterator[Story]:
+    """A story whose services have watches that are late, and in which a first parent has settled."""
+    apart = Apart("slow-watches")
+    async with (
+        folder_apart(platform) as own,
+        ApiProxy.before(own.plane, own.workdir) as proxy,
+        Webhook.serve() as webhook,
+        own.stack(kubeconfig=proxy.kubeconfig_path, settings=apart.settings()) as stack,
+    ):
+        proxy.watch_delay_seconds = _LATE_SECONDS
+        story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+        await story.begin()
+        await story.controller()
+        await story.parent("before")
+        await eventually(lambda: story.rested("before"))
+        yield story
+        await story.end()
+        assert webhook.overlaps == []
 
 
 async def test_slow_watches_cost_no_write_and_no_call_more(late: Story) -> None:

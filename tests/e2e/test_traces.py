@@ -3,33 +3,32 @@ the webhook.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.jaeger import Jaeger, Span
-from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS, Story
+from metaloop.devkit.testbed.lab import Lab, Platform
+from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Webhook
-from metaloop.devkit.workdir import run_folder
+
+from .apart import Apart, folder_apart
 
 pytestmark = pytest.mark.timeout(900)  # the first time on a machine, Jaeger is built
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def traced(assets: Path, jaeger: Jaeger) -> AsyncIterator[Story]:
+async def traced(platform: Platform, jaeger: Jaeger) -> AsyncIterator[Story]:
     """A story whose services send their spans to Jaeger."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
-            await install_parent(platform.cluster, THINGS)
-            async with platform.stack(settings={"OTLP_ENDPOINT": jaeger.otlp_endpoint}, reconcilers=1) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="traced")
-                await story.begin()
-                await story.controller()
-                yield story
-                await story.end()
+    apart = Apart("traced")
+    settings = apart.settings(OTLP_ENDPOINT=jaeger.otlp_endpoint)
+    async with folder_apart(platform) as own, Webhook.serve() as webhook, own.stack(settings=settings, reconcilers=1) as stack:
+        story = Story(lab=Lab(platform=own, stack=stack, webhook=webhook, labels=apart.labels), name=apart.name)
+        await story.begin()
+        await story.controller()
+        yield story
+        await story.end()
 
 
 async def test_a_change_is_one_trace_from_the_event_to_the_webhook(traced: Story, jaeger: Jaeger) -> None:

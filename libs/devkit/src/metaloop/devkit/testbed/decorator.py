@@ -65,7 +65,7 @@ class Decorator:
             "attachments": [child_rule()] if attachments is None else list(attachments),
             "hooks": {"sync": self.hook("sync", behaviour)},
         }
-        metadata: JsonObject = {"name": self.name, "labels": {STORY_LABEL: self.story.name}}
+        metadata: JsonObject = {"name": self.name, "labels": {STORY_LABEL: self.story.name, **self.story.lab.labels}}
         return {
             "apiVersion": DECORATORS.api_version,
             "kind": DECORATORS.kind,

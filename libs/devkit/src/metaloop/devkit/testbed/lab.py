@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -77,6 +77,8 @@ class Lab:
     platform: Platform
     stack: Stack
     webhook: Webhook
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The labels of the controllers that the services serve."""
 
     @property
     def cluster(self) -> Cluster:

@@ -62,7 +62,7 @@ class Mapped:
             "outputResources": [child_rule()],
             "hooks": {"map": self.hook("map", behaviour)},
         }
-        metadata: JsonObject = {"name": self.name, "labels": {STORY_LABEL: self.story.name}}
+        metadata: JsonObject = {"name": self.name, "labels": {STORY_LABEL: self.story.name, **self.story.lab.labels}}
         return {"apiVersion": MAPS.api_version, "kind": MAPS.kind, "metadata": metadata, "spec": {**own, **spec}}  # type: ignore[dict-item]
 
     def hook(self, name: str, behaviour: Behaviour, *, version: str = "v1") -> JsonObject:

@@ -92,7 +92,11 @@ class Story:
         }
         url = self.now_answers(behaviour)
         rules = [manifests.child_rule()] if children is None else children
-        return manifests.composite(self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec})
+        manifest = manifests.composite(
+            self.name, parent=self.parents, hook_url=url, children=rules, **{"parentResource": parent_rule, **spec}
+        )
+        unstructured.metadata(manifest)["labels"] = dict(self.lab.labels)
+        return manifest
 
     async def edit(self, **spec: object) -> None:
         """Replace these fields of the controller's spec; its other fields stay."""
