@@ -32,6 +32,24 @@ HOOK_P99 = Judged(name="change acknowledged -> hook called, p99", unit="round tr
 CHILDREN_P50 = Judged(name="change acknowledged -> 3 children updated, p50", unit="round trips of a change", bound=AtMost(limit=3.5))
 CHILDREN_P99 = Judged(name="change acknowledged -> 3 children updated, p99", unit="round trips of a change", bound=AtMost(limit=4))
 
+# One parent of a MapController with 20,000 inputs.
+MAP_RATE = Judged(name="20,000 inputs mapped: outputs a second, times the API server's creates", unit=_TIMES, bound=AtLeast(limit=0.6))
+MAP_CALLS = Judged(name="hook calls per input", bound=Exactly(count=1))
+MAP_WRITES = Judged(name="writes of outputs per input", bound=Exactly(count=1))
+MAP_READS = Judged(name="API reads", bound=Exactly(count=0))
+MAP_MEMORY = Judged(name="the watcher's memory for an input with its output, beside these", unit="KB", bound=AtMost(limit=3))
+MAP_REST_WRITES = Judged(name="API requests at rest", bound=Exactly(count=0))
+MAP_REST_CALLS = Judged(name="hook calls at rest", bound=Exactly(count=0))
+MAP_BURST = Judged(name="status writes for 1,000 more inputs at once", bound=AtMost(limit=10))
+MAP_HOOK_P50 = Judged(name="input changed -> hook called, p50", unit="round trips of a change", bound=AtMost(limit=1.5))
+MAP_HOOK_P99 = Judged(name="input changed -> hook called, p99", unit="round trips of a change", bound=AtMost(limit=2))
+MAP_CHANGE_CALLS = Judged(name="hook calls per changed input", bound=Exactly(count=1))
+MAP_CHANGE_WRITES = Judged(name="API writes per changed input", bound=Exactly(count=1))
+MAP_PARENT_CALLS = Judged(name="hook calls per input of a changed parent", bound=Exactly(count=1))
+MAP_MARKS = Judged(name="changed parent: 20,000 inputs marked", unit=_CREATES, bound=AtMost(limit=1_000))
+MAP_TURN = Judged(name="longest turn of the event loop meanwhile", unit=_CREATES, bound=AtMost(limit=100))
+MAP_SELECT_TURN = Judged(name="longest turn with an edited selector", unit=_CREATES, bound=AtMost(limit=200))
+
 # Nothing to do.
 RESYNC_CPU = Judged(name="our CPU per sync with nothing to do", unit=_CREATES_CPU, bound=AtMost(limit=2))
 RESYNC_REQUESTS = Judged(name="API requests, all resyncs together", bound=Exactly(count=0))
