@@ -23,7 +23,7 @@ IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint format types unit e2e bench chaos simulate images lock ci clean
+.PHONY: help setup demo up test lint format types unit e2e bench chaos simulate dist images lock ci clean
 
 help: ## List what can be done
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,7 @@ lint: setup ## Check style, format and import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/zizmor --quiet --offline .github
 
 format: setup ## Bring the code into its format, and fix what can be fixed
 	$(BIN)/ruff check --fix
@@ -66,8 +67,11 @@ simulate: setup ## Run the services on virtual time: a crash at each point of 12
 bench: setup ## Measure the whole system; judge exact counts, and ratios within the run
 	$(ASSETS) $(BIN)/python -m bench
 
+dist: setup $(UV) ## Write what a release publishes into dist: packages, manifests, bill of materials, licences, checksums
+	$(ASSETS) UV=$(UV) $(BIN)/python -m release dist
+
 images: ## Build the image of the services, metaloop:dev; BASE=… names another Python image
-	docker build --file deploy/Dockerfile --tag metaloop:dev $(if $(BASE),--build-arg PYTHON=$(BASE)) .
+	docker build --file deploy/Dockerfile --tag metaloop:dev --build-arg REVISION=$$(git rev-parse HEAD) $(if $(BASE),--build-arg PYTHON=$(BASE)) .
 
 lock: $(UV) ## Write requirements.lock anew from the packages' requirements, with the newest versions that they allow
 	@rm -f uv.lock

@@ -21,6 +21,7 @@ NOT_IMPORTED = {
         "import-linter",  # programs
         "pyright",
         "ruff",
+        "zizmor",
         "pytest-timeout",  # plugins of pytest
         "pytest-xdist",
     },
@@ -46,11 +47,11 @@ def test_the_workspace_declares_what_tests_and_bench_import_and_nothing_else(mod
     project = project_at(ROOT, groups=["dev"])
     files = [
         file
-        for pattern in ("tests", "bench", "libs/*/tests", "services/*/tests")
+        for pattern in ("tests", "bench", "release", "libs/*/tests", "services/*/tests")
         for folder in ROOT.glob(pattern)
         for file in folder.rglob("*.py")
     ]
-    local = frozenset(file.stem for file in files) | {"bench"}
+    local = frozenset(file.stem for file in files) | {"bench", "release"}
 
     imported = imported_by(files, modules, local=local)
 

@@ -1,3 +1,5 @@
+from importlib import metadata
+
 import pytest
 from pydantic import Field, ValidationError
 
@@ -61,6 +63,14 @@ def test_help_lists_all_options_and_exits_with_0(capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().out
     assert raised.value.code == 0
     assert [name for name in Settings.model_fields if f"--{name.replace('_', '-')} " not in told] == []
+
+
+def test_version_is_printed_and_exits_with_0(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        load_settings(Settings, ["--version"])
+
+    assert raised.value.code == 0
+    assert capsys.readouterr().out.strip() == metadata.version("metaloop-common")
 
 
 def test_settings_do_not_change():

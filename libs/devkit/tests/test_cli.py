@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ run(work())
 def metaloop(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "200"}
     return subprocess.run([METALOOP, *arguments], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_version_is_that_of_the_packages() -> None:
+    shown = metaloop("--version")
+
+    assert (shown.returncode, shown.stdout.strip()) == (0, metadata.version("metaloop-devkit"))
 
 
 def test_up_has_every_documented_option() -> None:

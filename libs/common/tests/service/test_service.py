@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import httpx
@@ -85,6 +86,13 @@ def test_service_serves_its_own_routes_beside_the_probes(start: Start):
     assert process.get("/own").json() == "own"
     assert process.get("/healthz").json() == {"checks": ["tasks"], "failing": {}}
     assert "python_info" in process.get("/metrics").text
+
+
+def test_metrics_tell_the_version_of_the_service(start: Start):
+    process = start("idles")
+    process.until_ready()
+
+    assert f'metaloop_build_info{{service="sample",version="{metadata.version("metaloop-common")}"}} 1.0' in process.get("/metrics").text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

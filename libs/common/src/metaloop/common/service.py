@@ -28,8 +28,9 @@ from metaloop.common.loop_lag import record_lag
 from metaloop.common.probes import CheckFailed, Probes
 from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener, ServiceSettings
-from metaloop.common.telemetry import configure_logging, fields, get_logger
+from metaloop.common.telemetry import configure_logging, fields, get_logger, metrics
 from metaloop.common.telemetry.traces import configure_tracing, flush_traces
+from metaloop.common.version import version
 
 DRAIN_SECONDS = 6.0
 """How long all drains may take together."""
@@ -160,6 +161,7 @@ def run_service(name: str, settings: ServiceSettings, build: Build) -> None:
     configure_logging(name, level=settings.log_level, form=settings.log_format)
     sys.excepthook = _log_uncaught
     configure_tracing(name, settings.otlp_endpoint)
+    metrics.build_info(name, version())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(name, settings.listener, build))
@@ -192,7 +194,7 @@ async def _serve(name: str, listener: Listener, build: Build) -> None:
     service = Service(name)
     with _end_in_time() as start_clock:
         async with serving(service.app, listener) as address, asyncio.TaskGroup() as group:
-            log.info("service.starting", **{fields.HOST: address.host, fields.PORT: address.port})
+            log.info("service.starting", **{fields.HOST: address.host, fields.PORT: address.port, fields.VERSION: version()})
             living = group.create_task(_live(service, build, start_clock), name="service")
             _on_signals(service, living, start_clock)
 

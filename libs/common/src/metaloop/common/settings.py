@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, CliSettingsSource, SettingsConfigDict
 
 from metaloop.common.telemetry.logs import Format, Level
+from metaloop.common.version import version
 
 PREFIX = "METALOOP_"
 EXIT_INVALID_SETTINGS = 2
@@ -107,10 +108,11 @@ SettingsT = TypeVar("SettingsT", bound=EnvironmentSettings)
 def load_settings(kind: type[SettingsT], arguments: Sequence[str] = ()) -> SettingsT:
     """The settings of this process. If they are invalid, prints which variables are wrong and exits with status 2.
 
-    With `--help` among the arguments, prints all settings with their defaults and exits.
+    With `--help` among the arguments, prints all settings with their defaults and exits; with `--version`, the version.
     """
     try:
         command_line = CliSettingsSource[ArgumentParser](kind, cli_prog_name=f"python -m {kind.__module__.rpartition('.')[0]}")
+        command_line.root_parser.add_argument("--version", action="version", version=version(), help="Print the version and exit.")
         return CliApp.run(kind, cli_args=[*arguments], cli_settings_source=command_line)
     except ValidationError as problem:
         sys.stderr.write(_error_text(problem))

@@ -16,6 +16,7 @@ registry = REGISTRY
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Buckets from a request on loopback to the longest timeout."""
+_build_info = Gauge("metaloop_build_info", "Always 1; its labels say what runs.", ("service", "version"), registry=registry)
 _observed: dict[str, Gauge] = {}
 """A process may build its service more than once: in tests."""
 
@@ -36,6 +37,11 @@ def observed(name: str, documentation: str, read: Callable[[], float]) -> None:
     if found is None:
         found = _observed[name] = Gauge(name, documentation, registry=registry)
     found.set_function(read)
+
+
+def build_info(service: str, version: str) -> None:
+    """From now on `metaloop_build_info` tells that this process is that service, in that version."""
+    _build_info.labels(service, version).set(1)
 
 
 def histogram(name: str, documentation: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS) -> Histogram:

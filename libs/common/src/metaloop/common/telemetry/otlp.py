@@ -14,6 +14,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.logs import bound
 from metaloop.common.telemetry.spans import Attributes, AttributeValue
+from metaloop.common.version import version
 
 _PATH = "/v1/traces"
 _HEADER = "traceparent"
@@ -26,7 +27,8 @@ class OtlpRecorder:
 
     def __init__(self, service: str, endpoint: str) -> None:
         url = endpoint if endpoint.endswith(_PATH) else endpoint.rstrip("/") + _PATH
-        self._provider = TracerProvider(resource=Resource.create({"service.name": f"metaloop-{service}"}), shutdown_on_exit=False)
+        resource = Resource.create({"service.name": f"metaloop-{service}", "service.version": version()})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
         self._tracer = self._provider.get_tracer("metaloop")
 

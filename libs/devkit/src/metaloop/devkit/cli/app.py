@@ -10,6 +10,7 @@ from metaloop.common.api.kinds import named
 from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects.selector import parse_selector_text
+from metaloop.common.version import version
 from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
 from metaloop.devkit.cli.plan import PlanOptions, plan
@@ -45,6 +46,22 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the value of an option
+    if wanted:
+        typer.echo(version())
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Runs Kubernetes controllers whose business logic is a webhook."""
 
 
 def _duration(text: str) -> float:
