@@ -23,10 +23,10 @@ IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint format types unit e2e bench chaos simulate dist images lock ci clean
+.PHONY: help setup demo up test lint format types unit e2e chart-test bench chaos simulate dist images deploy lock ci clean
 
 help: ## List what can be done
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Install everything into .venv; does nothing when nothing changed
 
@@ -52,10 +52,13 @@ types: setup ## Check types
 	$(BIN)/pyright
 
 unit: setup ## Run the core and stage tests, WORKERS (3) at once
-	$(PYTEST) $(IN_PARALLEL) -m "not e2e and not chaos"
+	$(PYTEST) $(IN_PARALLEL) -m "not e2e and not chaos and not chart"
 
 e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (3) at once
 	$(ASSETS) $(PYTEST) $(IN_PARALLEL) -m "e2e and not chaos"
+
+chart-test: setup ## Compare the Helm chart with the kustomize overlays, by the real helm; it is built once, in two minutes
+	$(ASSETS) $(PYTEST) -m chart tests/chart
 
 chaos: setup ## Kill, stall and part processes, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos
@@ -72,6 +75,9 @@ dist: setup $(UV) ## Write what a release publishes into dist: packages, manifes
 
 images: ## Build the image of the services, metaloop:dev; BASE=… names another Python image
 	docker build --file deploy/Dockerfile --tag metaloop:dev --build-arg REVISION=$$(git rev-parse HEAD) $(if $(BASE),--build-arg PYTHON=$(BASE)) .
+
+deploy: ## Build the image, hand it to a cluster and install it: IMAGE, LOAD and OVERLAY as deploy/install.sh says (kind, dev)
+	deploy/install.sh
 
 lock: $(UV) ## Write requirements.lock anew from the packages' requirements, with the newest versions that they allow
 	@rm -f uv.lock

@@ -12,7 +12,9 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "libs/*/pyproject.toml": (rf'^version = "{_NUMBER}"$', rf'^  "metaloop-[a-z]+=={_NUMBER}",$'),
     "services/*/pyproject.toml": (rf'^version = "{_NUMBER}"$', rf'^  "metaloop-[a-z]+=={_NUMBER}",$'),
     "deploy/Dockerfile": (rf"^ARG VERSION={_NUMBER}$",),
-    "deploy/kustomize/base/kustomization.yaml": (rf'^  newTag: "?{_NUMBER}"?$',),
+    "deploy/chart/Chart.yaml": (rf"^version: {_NUMBER}$", rf"^appVersion: {_NUMBER}$"),
+    "deploy/kustomize/base/kustomization.yaml": (rf"^  newTag: {_NUMBER}$",),
+    "deploy/kustomize/components/credentials/kustomization.yaml": (rf"^  newTag: {_NUMBER}$",),
 }
 """The files that hold the version, and how each of their lines does."""
 

@@ -1,116 +1,56 @@
-"""What deploy/kustomize installs: a real API server takes it, its pods may run, and the services can do their work with
-the permissions given.
-"""
+"""What deploy/kustomize installs, at work: services with their accounts, NATS with its users, a Job's credentials."""
 
 import asyncio
 import os
+import re
 import sys
-from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-import yaml
 
 from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.json import JsonObject, loads
+from metaloop.common.kube.provision import missing_from, new_token
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit import probes
 from metaloop.devkit.broker import nats_server
-from metaloop.devkit.manifests import crds
 from metaloop.devkit.ports import LOOPBACK, free_ports
 from metaloop.devkit.processes import Group, Program, group
 from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.testbed.account import Account
+from metaloop.devkit.testbed.builtin import SECRETS
 from metaloop.devkit.testbed.cluster import Cluster
-from metaloop.devkit.testbed.eventually import eventually, expect
+from metaloop.devkit.testbed.eventually import eventually
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
-from metaloop.hookgateway.settings import Settings as GatewaySettings
-from metaloop.reconciler.settings import Settings as ReconcilerSettings
-from metaloop.watcher.settings import WatcherSettings
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "kustomize"
-NAMESPACE = "metaloop"
-SETTINGS = {"watcher": WatcherSettings, "reconciler": ReconcilerSettings, "hookgateway": GatewaySettings}
-PODS = {
-    "dev": {"nats": 1, "watcher": 1, "reconciler": 1, "hookgateway": 1},
-    "ha": {"nats": 3, "watcher": 2, "reconciler": 3, "hookgateway": 2},
-}
+from .manifests import NAMESPACE, OVERLAYS, SERVICES, Kubectl, containers, of_kind
 
-POD = ResourceInfo(api_version="v1", resource="pods", kind="Pod", namespaced=True)
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
-SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 ROLE_BINDINGS = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="rolebindings", kind="RoleBinding", namespaced=True)
+SECRET = "metaloop-credentials"
 
 
-@dataclass(frozen=True, slots=True)
-class Kubectl:
-    """The real kubectl."""
-
-    program: Path
-
-    async def __call__(self, *arguments: str) -> str:
-        """What it prints; fails with what it complains about."""
-        process = await asyncio.create_subprocess_exec(
-            self.program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
-        out, complaint = await process.communicate()
-        assert process.returncode == 0, complaint.decode()
-        return out.decode()
-
-    async def rendered(self, overlay: str) -> list[JsonObject]:
-        """The objects of an overlay."""
-        return list(yaml.safe_load_all(await self("kustomize", str(DEPLOY / "overlays" / overlay))))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def kubectl(assets: Path) -> Kubectl:
-    script = await asyncio.create_subprocess_exec(DEPLOY / "tokens" / "tokens.sh")
-    assert await script.wait() == 0
+@pytest.fixture(scope="module")
+def kubectl(assets: Path) -> Kubectl:
     return Kubectl(assets / "kubectl")
 
 
-@pytest.mark.parametrize("overlay", PODS)
-async def test_a_real_cluster_takes_it_and_lets_its_pods_run(assets: Path, kubectl: Kubectl, overlay: str) -> None:
-    """No kubelet is there to start them, but whoever must admit them (quotas, pod security, service accounts) does."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform:
-            await _install(kubectl, platform, overlay)
-
-            found = await eventually(lambda: _pods(platform.cluster, overlay), within_seconds=60)
-            assert found == PODS[overlay]
-
-
-@pytest.mark.parametrize("overlay", PODS)
-async def test_settings_are_those_that_the_services_have(kubectl: Kubectl, overlay: str) -> None:
-    for obj in await kubectl.rendered(overlay):
-        name = unstructured.name(obj)
-        if obj["kind"] != "Deployment":
-            continue
-        known = {f"METALOOP_{field.upper()}" for field in SETTINGS[name].model_fields}
-        assert {setting for setting in _environment(obj) if setting.startswith("METALOOP_")} <= known
-
-
-async def test_the_kinds_are_those_of_this_version(kubectl: Kubectl) -> None:
-    rendered = {unstructured.name(obj): obj["spec"] for obj in await kubectl.rendered("dev") if obj["kind"] == "CustomResourceDefinition"}
-
-    assert rendered == {unstructured.name(crd): crd["spec"] for crd in crds()}
-
-
-async def test_services_work_with_the_permissions_that_they_are_given(assets: Path, kubectl: Kubectl) -> None:
+async def test_services_work_with_what_they_are_given(assets: Path, kubectl: Kubectl) -> None:
+    """Their accounts, and their users of NATS."""
     with run_folder() as folder:
         async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
             await _install(kubectl, platform, "dev")
             await install_parent(platform.cluster, THINGS)
-            async with _deployed(platform, folder) as stack:
+            credentials = await _provided(platform, folder)
+            async with _nats_of_the_overlay(kubectl, credentials, folder) as port, _deployed(platform, folder, credentials, port) as stack:
                 story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="deployed")
                 await story.begin()
                 await story.controller()
@@ -128,80 +68,106 @@ async def test_services_work_with_the_permissions_that_they_are_given(assets: Pa
 
 
 async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl: Kubectl, tmp_path: Path) -> None:
-    config, routes = _nats_of(await kubectl.rendered("ha"))
+    manifest = await _nats_manifest(kubectl, "ha")
+    secret = missing_from((), new_token=new_token)
     ports = free_ports(9)
     clients, monitors, peers = ports[:3], ports[3:6], ports[6:]
-    for number, peer in enumerate(peers):
-        routes = routes.replace(f"nats-{number}.nats:6222", f"{LOOPBACK}:{peer}")
     async with group() as daemons:
-        programs = [_nats(tmp_path / str(n), config, routes, (clients[n], monitors[n], peers[n])) for n in range(3)]
+        programs = [_nats(tmp_path / f"nats-{n}", manifest, secret, (clients[n], monitors[n], peers[n]), peers) for n in range(3)]
         await daemons.start_all(programs)
-        async with connected(",".join(f"nats://{_TOKEN}@{LOOPBACK}:{port}" for port in clients), name="test") as connection:
+        login = f"{secret['nats-watcher-user']}:{secret['nats-watcher-password']}"
+        async with connected(",".join(f"nats://{login}@{LOOPBACK}:{port}" for port in clients), name="metaloop-watcher") as connection:
             await JobStream(connection, StreamSettings(replicas=3)).ensure_at_last()
             stream = loads(await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=5))
 
     assert (stream["config"]["num_replicas"], len(stream["cluster"]["replicas"])) == (3, 2)
 
 
-_TOKEN = "t0ken"
+async def _nats_manifest(kubectl: Kubectl, overlay: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The configuration files of the NATS servers, and the environment of their container."""
+    objects = await kubectl.rendered(overlay)
+    [config] = [obj for obj in of_kind(objects, "ConfigMap") if unstructured.name(obj).startswith("nats-")]
+    [container] = containers(of_kind(objects, "StatefulSet"))
+    return unstructured.strings(config.get("data")), container.environment
 
 
-def _nats_of(objects: list[JsonObject]) -> tuple[str, str]:
-    """The configuration of the NATS servers, and the option that names their peers."""
-    by_kind = {str(obj["kind"]): obj for obj in objects if unstructured.name(obj) == "nats"}
-    template = unstructured.child_object(unstructured.child_object(by_kind["StatefulSet"], "spec"), "template")
-    [container] = unstructured.child_object(template, "spec")["containers"]  # type: ignore[misc]
-    [routes] = [argument for argument in container["args"] if argument.startswith("--routes")]  # type: ignore[index, union-attr]
-    return unstructured.text(unstructured.child_object(by_kind["ConfigMap"], "data"), "nats.conf"), routes
-
-
-def _nats(folder: Path, config: str, routes: str, ports: tuple[int, int, int]) -> Program:
-    """A server of that cluster on this machine."""
+def _nats(
+    folder: Path,
+    manifest: tuple[Mapping[str, str], Mapping[str, str]],
+    secret: Mapping[str, str],
+    ports: tuple[int, int, int],
+    peers: Sequence[int] = (),
+) -> Program:
+    """A server of that cluster on this machine, with ports of its own for clients, monitoring and peers."""
+    files, environment = manifest
     folder.mkdir()
-    for setting, port in zip(("port: 4222", "http_port: 8222", "port: 6222"), ports, strict=True):
-        config = config.replace(setting, f"{setting.partition(' ')[0]} {port}")
-    (folder / "nats.conf").write_text(config.replace("/data", str(folder / "data")))
+    own: dict[str, str] = dict(zip(("4222", "8222", "6222"), map(str, ports), strict=True))
+    for name, text in files.items():
+        ported = re.sub(r"(?<=port: )\d+", lambda match: own[match[0]], text)
+        (folder / name).write_text(ported.replace("/data", str(folder / "data")))
     return Program(
         name="nats",
-        argv=(str(nats_server()), "--config", str(folder / "nats.conf"), routes.replace("$(NATS_TOKEN)", _TOKEN)),
-        env={"NATS_SERVER_NAME": f"nats-{folder.name}", "NATS_TOKEN": _TOKEN},
+        argv=(str(nats_server()), "--config", str(folder / "nats.conf")),
+        env={**_resolved(environment, secret, peers), "NATS_SERVER_NAME": folder.name},
         ready=probes.tcp_greets(LOOPBACK, ports[0], greeting=b"INFO "),
         folder=folder,
     )
 
 
-async def _install(kubectl: Kubectl, platform: Platform, overlay: str) -> None:
-    """The overlay as a user installs it."""
-    apply = ("apply", "--kubeconfig", str(platform.plane.kubeconfig_path), "--server-side", "--force-conflicts", "-k")
-    await kubectl(*apply, str(DEPLOY / "overlays" / overlay))
-
-
-async def _pods(cluster: Cluster, overlay: str) -> dict[str, int]:
-    """How many pods there are of each part, once there are as many as there should be."""
-    found = [unstructured.labels(pod)["app.kubernetes.io/name"] for pod in await cluster.list(POD, NAMESPACE)]
-    expect(len(found) >= sum(PODS[overlay].values()), f"there are only {found}")
-    return {name: found.count(name) for name in PODS[overlay]}
-
-
-def _environment(deployment: JsonObject) -> list[str]:
-    template = unstructured.child_object(unstructured.child_object(deployment, "spec"), "template")
-    [container] = unstructured.child_object(template, "spec")["containers"]  # type: ignore[misc]
-    return [setting["name"] for setting in container["env"]]  # type: ignore[index, union-attr]
+def _resolved(environment: Mapping[str, str], secret: Mapping[str, str], peers: Sequence[int]) -> dict[str, str]:
+    """The variables as the kubelet sets them, with the peers' addresses on this machine."""
+    found: dict[str, str] = {}
+    for name, value in environment.items():
+        text = secret[value.removeprefix(f"{SECRET}/")] if value.startswith(f"{SECRET}/") else value
+        for known, known_value in found.items():
+            text = text.replace(f"$({known})", known_value)
+        for number, port in enumerate(peers):
+            text = text.replace(f"nats-{number}.nats:6222", f"{LOOPBACK}:{port}")
+        found[name] = text
+    return found
 
 
 @asynccontextmanager
-async def _deployed(platform: Platform, folder: Path) -> AsyncIterator[Stack]:
-    """The three services, each with the account that it has in the cluster."""
-    ports = dict(zip(SETTINGS, free_ports(len(SETTINGS)), strict=True))
+async def _nats_of_the_overlay(kubectl: Kubectl, secret: Mapping[str, str], folder: Path) -> AsyncIterator[int]:
+    """The NATS server of `dev`; yields its port."""
+    port, monitor = free_ports(2)
+    async with group() as daemons:
+        await daemons.start(_nats(folder / "nats-0", await _nats_manifest(kubectl, "dev"), secret, (port, monitor, 0)))
+        yield port
+
+
+async def _provided(platform: Platform, folder: Path) -> dict[str, str]:
+    """The credentials, made by the Job's program with the Job's account."""
+    account = await Account.existing(platform.plane, platform.cluster, namespace=NAMESPACE, name="credentials", folder=folder)
+    environment = {**os.environ, "METALOOP_KUBECONFIG": str(account.kubeconfig_path)}
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "metaloop.common.kube.provision", env=environment)
+    assert await process.wait() == 0
+    data = unstructured.child_object(await platform.cluster.get(SECRETS, NAMESPACE, SECRET), "data")
+    return {key: b64decode(str(value)).decode() for key, value in data.items()}
+
+
+async def _install(kubectl: Kubectl, platform: Platform, overlay: str) -> None:
+    """The overlay as a user installs it."""
+    apply = ("apply", "--kubeconfig", str(platform.plane.kubeconfig_path), "--server-side", "--force-conflicts", "-k")
+    await kubectl(*apply, str(OVERLAYS / overlay))
+
+
+@asynccontextmanager
+async def _deployed(platform: Platform, folder: Path, secret: Mapping[str, str], nats_port: int) -> AsyncIterator[Stack]:
+    """The three services, each with the account and the login that it has in the cluster."""
+    ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
     shared = {
-        "NATS_URL": platform.broker.url,
         "GATEWAY_URL": f"http://{LOOPBACK}:{ports['hookgateway']}",
-        "GATEWAY_TOKEN": "of-this-test",
+        "GATEWAY_TOKEN": secret["gateway"],
         "LEADER_ELECTION": "true",
         "LEADER_NAMESPACE": NAMESPACE,
     }
     async with group() as daemons:
-        running = {name: await _service(daemons, platform, name, {**shared, "PORT": str(port)}, folder) for name, port in ports.items()}
+        running: dict[str, Service] = {}
+        for name, port in ports.items():
+            login = f"{secret.get(f'nats-{name}-user', '')}:{secret.get(f'nats-{name}-password', '')}"
+            settings = {**shared, "PORT": str(port), "NATS_URL": f"nats://{login}@{LOOPBACK}:{nats_port}"}
+            running[name] = await _service(daemons, platform, name, settings, folder)
         yield Stack(watchers=(running["watcher"],), hookgateway=running["hookgateway"], reconcilers=(running["reconciler"],))
 
 

@@ -1,15 +1,15 @@
 """Where control-plane programs come from, with real folders and executables, and sources that succeed or fail."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from metaloop.devkit.assets import PROGRAMS, ensure, ensure_jaeger
+from metaloop.devkit.assets import PROGRAMS, ensure, ensure_helm, ensure_jaeger
 from metaloop.devkit.assets import programs as pinned
-from metaloop.devkit.assets.jaeger import JAEGER
+from metaloop.devkit.assets.published import HELM, JAEGER, PublishedModule
 from metaloop.devkit.assets.source import SourceFailed
 from metaloop.devkit.errors import AssetsMissing
 
@@ -195,11 +195,14 @@ def test_versions_are_those_pinned_in_go_mod() -> None:
     assert f"go.etcd.io/etcd/server/v3 {pinned.etcd_version()}\n" in pins
 
 
-async def test_jaeger_is_built_once_in_a_folder_of_its_own(tmp_path: Path) -> None:
-    source = Working("built", offers=(JAEGER,))
+@pytest.mark.parametrize(("ensured", "module"), [(ensure_jaeger, JAEGER), (ensure_helm, HELM)], ids=["jaeger", "helm"])
+async def test_another_program_is_built_once_in_a_folder_of_its_own(
+    tmp_path: Path, ensured: Callable[..., Awaitable[Path]], module: PublishedModule
+) -> None:
+    source = Working("built", offers=module.offers)
 
-    first, second = [await ensure_jaeger(sources=[source], environ={**environ(tmp_path), "PATH": ""}) for _ in range(2)]
+    first, second = [await ensured(sources=[source], environ={**environ(tmp_path), "PATH": ""}) for _ in range(2)]
 
     assert (first, first.read_text()) == (second, "built")
-    assert source.asked == [(JAEGER,)]
-    assert first.parent.name.startswith("jaeger-v")
+    assert source.asked == [tuple(module.offers)]
+    assert module.version in first.parent.name

@@ -213,3 +213,10 @@ async def test_a_url_that_cannot_be_read_is_told_as_ours(url: str):
     with pytest.raises(Unavailable, match="connect to NATS"):
         async with connected(url, name="test"):
             pass
+
+
+async def test_answers_go_to_subjects_below_the_name_of_the_client(broker: Broker):
+    """So a server can be told to let nobody else read them."""
+    async with connected(broker.url, name="a client") as connection:
+        assert connection.new_inbox().startswith("_INBOX.a%20client.")
+        assert await connection.request("$JS.API.INFO", b"", timeout_seconds=5)

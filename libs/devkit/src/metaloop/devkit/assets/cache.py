@@ -16,7 +16,7 @@ from pathlib import Path
 from metaloop.devkit import console
 from metaloop.devkit.assets import programs
 from metaloop.devkit.assets.gobuild import GoModules
-from metaloop.devkit.assets.jaeger import JAEGER, JAEGER_VERSION, JaegerModule
+from metaloop.devkit.assets.published import HELM, JAEGER, PublishedModule
 from metaloop.devkit.assets.releases import EtcdReleases, KubernetesReleases
 from metaloop.devkit.assets.source import Source, SourceFailed
 from metaloop.devkit.errors import AssetsMissing
@@ -49,14 +49,24 @@ async def ensure(*, sources: Sequence[Source] | None = None, environ: Mapping[st
     return folder
 
 
-async def ensure_jaeger(*, sources: Sequence[Source] = (JaegerModule(),), environ: Mapping[str, str] = os.environ) -> Path:
+async def ensure_jaeger(*, sources: Sequence[Source] = (JAEGER,), environ: Mapping[str, str] = os.environ) -> Path:
     """The program of Jaeger: from the PATH or from the cache, built first if it is missing; raises AssetsMissing."""
-    if found := shutil.which(JAEGER, path=environ.get("PATH")):
+    return await _ensure_published(JAEGER, sources, environ)
+
+
+async def ensure_helm(*, sources: Sequence[Source] = (HELM,), environ: Mapping[str, str] = os.environ) -> Path:
+    """The program of Helm: from the PATH or from the cache, built first if it is missing; raises AssetsMissing."""
+    return await _ensure_published(HELM, sources, environ)
+
+
+async def _ensure_published(wanted: PublishedModule, sources: Sequence[Source], environ: Mapping[str, str]) -> Path:
+    if found := shutil.which(wanted.program, path=environ.get("PATH")):
         return Path(found)
-    folder = _cache_root(environ) / f"jaeger-{JAEGER_VERSION}-{programs.operating_system()}-{programs.architecture()}"
-    if programs.missing_from(folder, (JAEGER,)):
-        await _fill(folder, links={}, sources=sources, wanted=(JAEGER,))
-    return folder / JAEGER
+    family = wanted.program.partition("-")[0]
+    folder = _cache_root(environ) / f"{family}-{wanted.version}-{programs.operating_system()}-{programs.architecture()}"
+    if programs.missing_from(folder, wanted.offers):
+        await _fill(folder, links={}, sources=sources, wanted=wanted.offers)
+    return folder / wanted.program
 
 
 def _given(environ: Mapping[str, str]) -> Path | None:

@@ -21,6 +21,7 @@ from nats.aio.msg import Msg as Message
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from metaloop.common.bus.nats.subjects import subject_token
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.common.waiting import is_set_within
@@ -62,7 +63,8 @@ class Connection:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._loop = asyncio.get_running_loop()
-        self._inbox = client.new_inbox()
+        self._inbox = ""
+        """Where answers to requests go, once the connection has begun."""
         self._tokens = 0
         self._answers: dict[str, asyncio.Future[Message]] = {}
         self._collected: list[_Collected] = []
@@ -191,6 +193,7 @@ class Connection:
 
     async def start(self) -> None:
         """Begin to listen for answers to requests."""
+        self._inbox = self.new_inbox()
         await self.subscribe(f"{self._inbox}.*", self._take_answer)
 
     async def watch_over(self) -> None:
@@ -262,8 +265,9 @@ class Connection:
 async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
     """A connection for the length of the block, which the server lists as `name`.
 
-    It is established when the block begins. `url` may name several servers of a cluster, separated by commas. Raises
-    Unavailable where it can't be read, and from within the block when the connection closed for good.
+    It is established when the block begins. Answers to it have subjects below `_INBOX.<name>`. `url` may name several
+    servers of a cluster, separated by commas. Raises Unavailable where it can't be read, and from within the block when
+    the connection closed for good.
     """
     client = Client()
     connection = Connection(client)
@@ -290,6 +294,7 @@ async def _connect(client: Client, connection: Connection, *, servers: list[str]
         await client.connect(
             servers,
             name=name,
+            inbox_prefix=_inbox_prefix(name),
             error_cb=connection.erred,
             disconnected_cb=disconnected,
             reconnected_cb=connection.reconnected,
@@ -303,6 +308,11 @@ async def _connect(client: Client, connection: Connection, *, servers: list[str]
         )
     except NatsError as error:
         raise Unavailable(f"connect to NATS: {error}") from error
+
+
+def _inbox_prefix(name: str) -> str:
+    """Where all answers to a client go: so a server can be told to let nobody else read them."""
+    return f"_INBOX.{subject_token(name)}"
 
 
 def _give_up(answer: "asyncio.Future[Message]", subject: str) -> None:
