@@ -22,11 +22,6 @@ def test_package_has_licence_readme_and_description(package: Path):
     assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda folder: folder.name)
-def test_package_says_that_it_is_typed(package: Path):
-    assert [*package.glob("src/metaloop/*/py.typed")]
-
-
 def test_checksums_are_those_that_sha256sum_accepts(tmp_path: Path):
     (tmp_path / "a.whl").write_bytes(b"a")
     (tmp_path / "b.yaml").write_bytes(b"b")
