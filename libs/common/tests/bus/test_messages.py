@@ -18,7 +18,7 @@ from ..keys import keys, names
 
 words = st.text(max_size=8)
 slots = st.integers(0, 1000)
-leases = st.builds(HeldLease, keys, words)
+leases = st.builds(HeldLease, keys, words, st.sampled_from([0.0, 5.0, 7.5]))
 RED = Selector((Requirement("color", "In", ("red",)),))
 queries = st.builds(
     RelatedQuery,
@@ -32,6 +32,12 @@ queries = st.builds(
 @given(st.builds(ClaimRequest, key=keys, worker=words, free_slots=slots))
 def test_a_claim_survives_the_wire(request: ClaimRequest):
     assert ClaimRequest.from_bytes(request.to_bytes()) == request
+
+
+def test_a_lease_of_an_older_worker_has_no_known_length():
+    key = job_key()
+
+    assert HeldLease.from_wire((key.to_wire(), "e-1")) == HeldLease(key, "e-1", 0.0)
 
 
 @given(st.builds(RelatedRequest, key=keys, lease=words, fingerprint=words, queries=st.lists(queries, max_size=3)))

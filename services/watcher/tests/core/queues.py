@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from metaloop.common.bus.messages import HeldLease
 from metaloop.common.faults import Result
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.objects.resource import ResourceId
@@ -47,6 +48,13 @@ class QueueInHand:
     def restart(self, *, epoch: str) -> None:
         """The queue of the watcher's next life, at the same time and with the same cache."""
         self.queue = QueueState(shard=SHARD, epoch=epoch, cache=self.cache, is_behind=self._is_behind, limits=LIMITS)
+
+    def regain_term(self) -> None:
+        """The same watcher leads again."""
+        former = self.queue
+        self.restart(epoch="regained")
+        for key, writes in former.awaited():
+            self.queue.await_writes(key, writes, now=self.clock())
 
     def _is_behind(self, key: JobKey, now: float) -> bool:
         del now
@@ -108,7 +116,7 @@ class QueueInHand:
         self.receipt(lease)
 
     def renew(self, lease: Lease, key: JobKey = KEY, *, worker: str = "worker") -> bool:
-        return self.queue.renew(lease.id, key, worker=worker, now=self.clock())
+        return self.queue.renew(HeldLease(key, lease.id, lease.seconds), worker=worker, now=self.clock())
 
     def see(self, write: Write) -> None:
         """The cache takes the event of a write."""

@@ -20,7 +20,7 @@ class Cache:
 
 def closed_for(cache: Cache, *writes: Write) -> Gate[str]:
     gate = Gate[str](cache)
-    gate.close("key", writes)
+    gate.close("key", writes, now=0.0)
     return gate
 
 
@@ -28,7 +28,7 @@ def test_it_stays_open_for_writes_that_the_cache_has_seen():
     cache = Cache()
     cache.versions["child"] = 5
 
-    assert not Gate[str](cache).close("key", [write("child", version=5)])
+    assert not Gate[str](cache).close("key", [write("child", version=5)], now=0.0)
 
 
 def test_it_opens_with_the_last_write_that_the_cache_sees():
@@ -70,7 +70,7 @@ def test_news_of_an_object_that_nobody_awaits_opens_nothing():
 def test_two_keys_may_await_the_same_object():
     cache = Cache()
     gate = closed_for(cache, write("a", version=2))
-    gate.close("sibling", [write("a", version=1)])
+    gate.close("sibling", [write("a", version=1)], now=0.0)
 
     cache.versions["a"] = 1
 
@@ -78,12 +78,28 @@ def test_two_keys_may_await_the_same_object():
     assert "key" in gate
 
 
-def test_closing_again_forgets_what_was_awaited_before():
+def test_closing_again_adds_to_what_was_awaited_before():
     cache = Cache()
     gate = closed_for(cache, write("a"))
-    gate.close("key", [write("b")])
+    gate.close("key", [write("b")], now=0.0)
 
     cache.versions["b"] = 1
+    after_first = gate.progress((CHILDREN, "default", "b"))
+    cache.versions["a"] = 1
+    after_second = gate.progress((CHILDREN, "default", "a"))
 
-    assert gate.progress((CHILDREN, "default", "b")) == ["key"]
+    assert (after_first, after_second) == ([], ["key"])
     assert len(gate) == 0
+
+
+def test_it_tells_since_when_somebody_waits():
+    gate = closed_for(Cache(), write("a"))
+
+    assert gate.is_closed_since("key", 0.0)
+    assert not gate.is_closed_since("key", -1.0)
+
+
+def test_it_tells_who_awaits_what():
+    gate = closed_for(Cache(), write("a"), write("b"))
+
+    assert dict(gate.awaited()) == {"key": [write("a"), write("b")]}

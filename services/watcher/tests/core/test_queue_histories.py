@@ -202,7 +202,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
     @invariant()
     def the_books_agree(self):
         queue, entries = self.hand.queue, list(self.hand.queue.entries())
-        assert queue.unclaimed == sum(entry.offer in (Offer.SENT, Offer.STORED) for entry in entries)
+        assert queue.offers.unclaimed == sum(entry.offer in (Offer.SENT, Offer.STORED) for entry in entries)
         assert queue.waiting == sum(entry.stage in (Stage.WAITING, Stage.PARKED) for entry in entries)
         assert queue.leased == sum(entry.lease is not None for entry in entries)
         for entry in entries:

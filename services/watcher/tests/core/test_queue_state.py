@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import pytest
 
+from metaloop.common.bus.messages import HeldLease
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import UNKNOWN_VERSION
 from metaloop.common.testing.builders import controller_id, job_key, write
@@ -201,7 +202,7 @@ def test_an_outcome_that_comes_after_the_claim_changes_nothing(hand: QueueInHand
     hand.queue.stored(KEY, now=hand.clock())
 
     assert hand.entry().lease is lease
-    assert hand.queue.unclaimed == 0
+    assert hand.queue.offers.unclaimed == 0
 
 
 def test_a_mark_lives_through_the_lease_that_took_it(hand: QueueInHand):
@@ -255,15 +256,30 @@ def test_a_job_left_over_in_the_stream_may_serve_a_key_that_still_waits(hand: Qu
 
 
 def test_a_lease_of_an_earlier_life_is_adopted(hand: QueueInHand):
-    assert hand.queue.renew("earlier-7", KEY, worker="worker", now=hand.clock())
+    assert hand.queue.renew(HeldLease(KEY, "earlier-7"), worker="worker", now=hand.clock())
 
     assert isinstance(hand.claim(worker="other"), Busy)
+
+
+@pytest.mark.parametrize("seconds", [LIMITS.lease_seconds / 2, LIMITS.lease_seconds * 2])
+def test_an_adopted_lease_keeps_the_length_that_was_granted(hand: QueueInHand, seconds: float):
+    """Its worker counts on that length, whatever the watcher that leads now is set to."""
+    held = HeldLease(KEY, "earlier-7", seconds)
+    for _ in range(3):
+        assert hand.queue.renew(held, worker="worker", now=hand.clock())
+        hand.wait(seconds - 0.1)
+
+    before = hand.claim(worker="other")
+    hand.wait(0.2)
+
+    assert isinstance(before, Busy)
+    assert isinstance(hand.claim(worker="other"), Lease)
 
 
 def test_a_key_marked_before_its_old_lease_is_told_runs_once_more_after_it(hand: QueueInHand):
     hand.mark()
     hand.take_all()
-    hand.queue.renew("earlier-7", KEY, worker="worker", now=hand.clock())
+    hand.queue.renew(HeldLease(KEY, "earlier-7"), worker="worker", now=hand.clock())
     assert hand.take_all() == []
 
     lease = hand.entry().lease
@@ -274,9 +290,9 @@ def test_a_key_marked_before_its_old_lease_is_told_runs_once_more_after_it(hand:
 
 
 def test_of_two_workers_with_old_leases_the_second_loses_its(hand: QueueInHand):
-    hand.queue.renew("earlier-7", KEY, worker="first", now=hand.clock())
+    hand.queue.renew(HeldLease(KEY, "earlier-7"), worker="first", now=hand.clock())
 
-    assert not hand.queue.renew("earlier-3", KEY, worker="second", now=hand.clock())
+    assert not hand.queue.renew(HeldLease(KEY, "earlier-3"), worker="second", now=hand.clock())
 
 
 def test_a_finished_lease_of_this_life_does_not_come_back(hand: QueueInHand):
@@ -389,6 +405,111 @@ def test_a_job_left_over_in_the_stream_does_not_pass_the_gate(hand: QueueInHand)
     hand.mark()
 
     assert isinstance(hand.claim(), Busy)
+
+
+def expired(hand: QueueInHand) -> Lease:
+    """A lease that nobody renewed in time."""
+    lease = hand.leased(worker="stalled")
+    hand.wait(LIMITS.lease_seconds + 0.1)
+    return lease
+
+
+def test_a_report_that_comes_too_late_still_tells_what_was_written(hand: QueueInHand):
+    """The lease is over, and the key is offered again: whoever claims it must not be shown a view before the write."""
+    lease = expired(hand)
+    hand.report(lease, writes=(write(),))
+    before = hand.claim(worker="next")
+
+    hand.see(write())
+
+    assert isinstance(before, Busy)
+    assert isinstance(hand.claim(worker="next"), Lease)
+
+
+def test_a_late_report_of_an_idle_key_holds_up_its_next_sync(hand: QueueInHand):
+    lease = hand.leased()
+    hand.receipt(lease)
+    hand.wait(LIMITS.receipt_seconds + 0.1)  # the report counts as lost, and the sync is over
+    hand.report(lease, writes=(write(),))
+    hand.mark()
+    before = hand.take_all()
+
+    hand.see(write())
+
+    assert (before, hand.take_all()) == ([], [KEY])
+
+
+def test_a_late_report_takes_its_key_out_of_the_order(hand: QueueInHand):
+    late = expired(hand)
+    hand.finish(hand.lease(worker="next"))
+    hand.mark()
+
+    hand.report(late, writes=(write(),))
+
+    assert hand.take_all() == []
+    assert hand.entry().stage is Stage.GATED
+
+
+def test_a_late_report_during_the_next_sync_holds_up_the_one_after_it(hand: QueueInHand):
+    late = expired(hand)
+    lease = hand.lease(worker="next")
+    hand.report(late, writes=(write("late"),))
+    hand.mark()
+    hand.finish(lease, writes=(write("own"),))
+    hand.see(write("own"))
+    before = hand.take_all()
+
+    hand.see(write("late"))
+
+    assert (before, hand.take_all()) == ([], [KEY])
+
+
+def test_a_late_report_holds_a_key_up_for_two_seconds_only(hand: QueueInHand):
+    hand.report(expired(hand), writes=(write(),))
+
+    hand.wait(LIMITS.gate_seconds + 0.1)
+
+    assert isinstance(hand.claim(worker="next"), Lease)
+
+
+def test_a_late_report_that_wrote_nothing_new_leaves_nothing_behind(hand: QueueInHand):
+    lease = hand.leased()
+    hand.finish(lease)
+    hand.cache.seen.add(write())
+
+    hand.report(lease, writes=(write(),))
+
+    assert hand.queue.entry(KEY) is None
+
+
+def test_a_late_report_of_a_forgotten_controller_leaves_nothing_behind(hand: QueueInHand):
+    lease = hand.leased()
+    hand.finish(lease)
+    hand.queue.forget_controller(KEY.controller)
+
+    hand.report(lease, writes=(write(),))
+
+    assert hand.queue.entry(KEY) is None
+
+
+def test_a_regained_term_still_waits_for_writes_of_the_former_one(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(write(),))
+    hand.regain_term()
+    hand.mark()
+    before = hand.take_all()
+
+    hand.see(write())
+
+    assert (before, hand.take_all()) == ([], [KEY])
+
+
+def test_a_regained_term_forgets_writes_that_were_seen_meanwhile(hand: QueueInHand):
+    hand.finish(hand.leased(), writes=(write(),))
+    hand.cache.seen.add(write())
+
+    hand.regain_term()
+
+    assert (hand.queue.gated, [*hand.queue.entries()]) == (0, [])
 
 
 # -- timers ------------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class InFlightJobs:
     def held_in(self, shard: str) -> Renewal:
         """What a shard's watcher should know of this worker: the leases that are still valid, and the free slots."""
         leases = [
-            HeldLease(job.delivery.job.key, job.guard.lease)
+            HeldLease(job.delivery.job.key, job.guard.lease, job.guard.seconds)
             for job in self._jobs.values()
             if job.guard is not None and job.guard.is_valid and job.delivery.job.shard == shard
         ]

@@ -41,11 +41,13 @@ class WorkQueue:
         self._state = self._new_state()
 
     def begin_term(self) -> None:
-        """Forget every key, lease and controller.
+        """Forget every key, lease and controller, but not which writes the cache has yet to see.
 
         A leader term begins from the leases that workers hold and from marking every parent.
         """
-        self._state = self._new_state()
+        former, self._state = self._state, self._new_state()
+        for key, writes in former.awaited():
+            self._state.await_writes(key, writes, now=self.clock())
 
     def _new_state(self) -> QueueState:
         epoch = unique_token()[:16]  # no earlier term of any watcher had it
@@ -159,8 +161,7 @@ class WorkQueue:
         """The leases of a worker that are lost. Its others live on."""
         now = self.clock()
         self._state.set_slots(renewal.worker, renewal.free_slots, now=now)
-        self._state.forget_silent_workers(now=now)
-        lost = [held.lease for held in renewal.leases if not self._state.renew(held.lease, held.key, worker=renewal.worker, now=now)]
+        lost = [held.lease for held in renewal.leases if not self._state.renew(held, worker=renewal.worker, now=now)]
         self.wakeup.set()
         return lost
 
@@ -206,7 +207,7 @@ class WorkQueue:
     @property
     def unclaimed(self) -> int:
         """How many jobs lie in the stream and wait for a worker, as far as is known."""
-        return self._state.unclaimed
+        return self._state.offers.unclaimed
 
     @property
     def leased(self) -> int:
@@ -216,4 +217,4 @@ class WorkQueue:
     @property
     def workers(self) -> int:
         """How many workers have said something lately."""
-        return self._state.workers
+        return self._state.offers.window.workers

@@ -57,6 +57,17 @@ class HeldLease:
 
     key: JobKey
     lease: str
+    seconds: float = 0.0
+    """For how long each of its renewals holds, as it was granted; 0 where its holder does not say."""
+
+    def to_wire(self) -> tuple[list[str], str, float]:
+        """Its wire form, a JSON array."""
+        return self.key.to_wire(), self.lease, self.seconds
+
+    @classmethod
+    def from_wire(cls, wire: tuple[list[str], str] | tuple[list[str], str, float]) -> "HeldLease":
+        """The lease of a wire form. Older workers send no length."""
+        return cls(JobKey.from_wire(wire[0]), wire[1], wire[2] if len(wire) > 2 else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +81,13 @@ class Renewal:
 
     def to_bytes(self) -> bytes:
         """Its wire form, a JSON array."""
-        return dumps([self.worker, self.free_slots, [[held.key.to_wire(), held.lease] for held in self.leases]])
+        return dumps([self.worker, self.free_slots, [held.to_wire() for held in self.leases]])
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "Renewal":
         """The renewal of a wire form."""
         worker, free_slots, leases = loads(wire)
-        return cls(worker=worker, free_slots=free_slots, leases=[HeldLease(JobKey.from_wire(key), lease) for key, lease in leases])
+        return cls(worker=worker, free_slots=free_slots, leases=[*map(HeldLease.from_wire, leases)])
 
 
 Lost: TypeAlias = Sequence[str]

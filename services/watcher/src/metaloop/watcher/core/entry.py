@@ -90,6 +90,8 @@ class Lease:
 
     id: str
     worker: str
+    seconds: float
+    """For how long each renewal holds, as its worker was granted."""
     expires: float
     serves: Mark
     """The mark that the sync answers. It comes back if the lease expires."""
@@ -111,7 +113,6 @@ class Entry:
     __slots__ = (
         "failures",
         "flow",
-        "gated_at",
         "key",
         "lease",
         "mark",
@@ -137,8 +138,6 @@ class Entry:
         """None unless leased."""
         self.failures = 0
         """How many syncs have failed in a row."""
-        self.gated_at = 0.0
-        """When it began to wait for the cache to see its writes, where it waits for that."""
         self.own_versions = NO_VERSIONS
         """The versions that the last sync's writes made, of the parent or of a part's outputs. Events with these
         versions are echoes."""

@@ -1,9 +1,9 @@
-"""Read-your-writes: which keys wait until the cache has seen what their last sync wrote.
+"""Read-your-writes: which keys wait until the cache has seen what was written for them.
 
 Waiters are found by the object of an event, so an event that nobody waits for costs one look-up.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -34,6 +34,8 @@ class Gate(Generic[Waiter]):
     cache: CacheProgress
     _awaited: dict[Waiter, dict[ObjectName, Write]] = field(default_factory=dict[Waiter, dict[ObjectName, Write]])
     """What each waiter still awaits: the last write to each object. Never empty."""
+    _closed_at: dict[Waiter, float] = field(default_factory=dict[Waiter, float])
+    """When each waiter was last told to wait."""
     _waiters: dict[ObjectName, set[Waiter]] = field(default_factory=dict[ObjectName, set[Waiter]])
     """The same by object. No set is empty."""
 
@@ -43,16 +45,27 @@ class Gate(Generic[Waiter]):
     def __contains__(self, waiter: Waiter) -> bool:
         return waiter in self._awaited
 
-    def close(self, waiter: Waiter, writes: Iterable[Write]) -> bool:
-        """Whether `waiter` has to wait until the cache has seen `writes`. They replace what it waited for before."""
-        self.open(waiter)
+    def awaited(self) -> Iterator[tuple[Waiter, list[Write]]]:
+        """Each waiter, and what it awaits."""
+        return ((waiter, [*writes.values()]) for waiter, writes in self._awaited.items())
+
+    def close(self, waiter: Waiter, writes: Iterable[Write], *, now: float) -> bool:
+        """Whether `waiter` has to wait until the cache has seen `writes`, too.
+
+        Of several writes to one object, the last one counts.
+        """
         unseen = {(write.resource, write.namespace, write.name): write for write in writes if not self.cache.has_seen(write)}
         if not unseen:
             return False
-        self._awaited[waiter] = unseen
+        self._closed_at[waiter] = now
+        self._awaited.setdefault(waiter, {}).update(unseen)
         for name in unseen:
             self._waiters.setdefault(name, set()).add(waiter)
         return True
+
+    def is_closed_since(self, waiter: Waiter, moment: float) -> bool:
+        """Whether `waiter` has waited since then, or for longer."""
+        return self._closed_at.get(waiter, moment) <= moment
 
     def hears_nothing(self, waiter: Waiter, *, since: float) -> bool:
         """Whether an event that `waiter` awaits is certain, and is missing because nothing was heard of its resource.
@@ -64,6 +77,7 @@ class Gate(Generic[Waiter]):
 
     def open(self, waiter: Waiter) -> None:
         """Let `waiter` wait no longer."""
+        self._closed_at.pop(waiter, None)
         for name in self._awaited.pop(waiter, ()):
             self._strike(name, waiter)
 
@@ -80,7 +94,7 @@ class Gate(Generic[Waiter]):
         self._strike(name, waiter)
         if awaited:
             return False
-        del self._awaited[waiter]
+        self.open(waiter)
         return True
 
     def _strike(self, name: ObjectName, waiter: Waiter) -> None:

@@ -15,49 +15,48 @@ Properties:
 - **stingy**: a key waits, is queued, or is leased; never two of these. Marks of a key that waits or is queued are one.
   Marks of a key that is leased make it dirty, and it runs once more. A claim observes the world at that moment, so it
   answers every mark before it.
-- **single**: a lease lives until it is over or was not renewed for `lease_seconds`. Until then other claims are told to
-  come back. A worker measures that time from before it sent its last confirmed renewal, so its own view of the lease
-  ends first.
+- **single**: a lease lives until it is over or was not renewed for as long as was granted. Until then other claims are
+  told to come back. A worker measures that time from before it sent its last confirmed renewal, so its own view of the
+  lease ends first.
 - **at least once**: whatever becomes of a message, its key stays queued here and is offered again until a worker claims
   it. A lease that expires gives its mark back. A second offer of a job that is still in the stream is refused, and
   costs nothing.
 - **read your writes**: after a sync the key is not handed out before the cache has seen what the sync wrote, or two
-  seconds have passed (thirty while the cache hears nothing). So the echoes of K writes cost one sync, not K.
+  seconds have passed (thirty while the cache hears nothing). So the echoes of K writes cost one sync, not K. That holds
+  for a report, too, that comes after its lease was over, and in the next term of the same watcher.
 - **put off, not in the way**: a key whose watches catch up is parked. It takes no place in the window, so others go.
 - **fair**: see `fair_queue.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from metaloop.common.bus.messages import HeldLease
 from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import Busy, Gone
-from metaloop.common.report import SyncReport
+from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.core.backoff import try_after
 from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
 from metaloop.watcher.core.entry_timers import MARKS_OF_TIMERS, EntryTimers
 from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress, Gate, ObjectName
+from metaloop.watcher.core.leases import Leases
 from metaloop.watcher.core.limits import Counts, Limits
 from metaloop.watcher.core.offers import Offers
 from metaloop.watcher.core.parking import IsBehind, ParkedEntries
 
-_GATED_RETRY_SECONDS = 0.05
-_FULL_RETRY_SECONDS = 0.25
+_GATED = Busy(retry_seconds=0.05)
+_FULL = Busy(retry_seconds=0.25)
 _LEAST_BUSY_SECONDS = 0.1
 _MOST_BUSY_SECONDS = 1.0
 _NOTHING_TO_DO = Gone(reason="nothing marked it since its last sync")
 
 
 class QueueState:
-    """All keys of one shard during one leader term.
-
-    Leases carry the `epoch` of their term, so that a message from an earlier term is not taken for one of this term.
-    """
+    """All keys of one shard during one leader term, which `epoch` names."""
 
     def __init__(self, *, shard: str, epoch: str, cache: CacheProgress, is_behind: IsBehind, limits: Limits) -> None:
         self.counts = Counts()
         self._shard = shard
-        self._epoch = epoch
         self._limits = limits
         self._entries: dict[JobKey, Entry] = {}
         """Every key that is not blank."""
@@ -66,14 +65,22 @@ class QueueState:
         """The waiting entries, and no others. Queued and leased entries count as in flight in it."""
         self._parking = ParkedEntries(is_behind)
         """The parked entries."""
-        self._offers = Offers()
-        self._leases: dict[str, Entry] = {}
-        """The leased entries by their lease."""
-        self._leases_made = 0
+        self.offers = Offers()
+        self._leases = Leases(epoch=epoch, seconds=limits.lease_seconds)
         self._gate: Gate[Entry] = Gate(cache)
         """The entries whose writes the cache has not seen yet, idle or gated."""
         self._timers = EntryTimers()
         """Of entries that are not blank."""
+
+    def awaited(self) -> Iterator[tuple[JobKey, list[Write]]]:
+        """The keys that wait until the cache has seen writes, and these writes."""
+        return ((entry.key, writes) for entry, writes in self._gate.awaited())
+
+    def await_writes(self, key: JobKey, writes: Iterable[Write], *, now: float) -> None:
+        """Have a key wait until the cache has seen these writes of a sync that is over."""
+        entry = self._entry_of(key)
+        self._close_gate(entry, writes, now)
+        self._drop_if_blank(entry)
 
     # -- what marks keys -----------------------------------------------------------------------------------------------
 
@@ -125,7 +132,7 @@ class QueueState:
 
     def is_leased(self, controller: ControllerId) -> bool:
         """Whether a worker holds a key of a controller."""
-        return any(entry.key.controller == controller for entry in self._leases.values())
+        return any(entry.key.controller == controller for entry in self._leases)
 
     def forget_controller(self, controller: ControllerId) -> None:
         """Forget all keys of a controller."""
@@ -162,10 +169,10 @@ class QueueState:
 
     def take(self, now: float) -> Job | None:
         """The job to publish next; None where the window is full or nothing may go. Ask until it is None."""
-        entry = self._offers.take_repeat() or self._take_next(now)
+        entry = self.offers.take_repeat() or self._take_next(now)
         if entry is None:
             return None
-        self._offers.set(entry, Offer.SENT)
+        self.offers.set(entry, Offer.SENT)
         self._timers.expect(entry, by=now + self._limits.answer_seconds)
         self.counts.offers += 1
         return entry.job(self._shard)
@@ -174,7 +181,7 @@ class QueueState:
         """The stream took the job."""
         entry = self._queued(key)
         if entry is not None:
-            self._offers.set(entry, Offer.STORED)
+            self.offers.set(entry, Offer.STORED)
             self._timers.expect(entry, by=now + self._limits.claim_seconds)
 
     def refused(self, key: JobKey, *, now: float) -> None:
@@ -182,7 +189,7 @@ class QueueState:
         self.counts.refusals += 1
         entry = self._queued(key)
         if entry is not None:
-            self._offers.set(entry, Offer.REFUSED)
+            self.offers.set(entry, Offer.REFUSED)
             pause = min(self._limits.refused_seconds * 2**entry.refusals, self._limits.claim_seconds)
             entry.refusals = min(entry.refusals + 1, 10)
             self._timers.expect(entry, by=now + pause)
@@ -197,7 +204,7 @@ class QueueState:
         """Offer every queued job again: the stream may have lost them."""
         for entry in self._entries.values():
             if entry.stage is Stage.QUEUED:
-                self._offers.repeat(entry)
+                self.offers.repeat(entry)
 
     # -- towards the workers -------------------------------------------------------------------------------------------
 
@@ -211,64 +218,60 @@ class QueueState:
                 return refusal
         if entry is None or entry.mark is None:
             return _NOTHING_TO_DO
-        if entry.stage is Stage.GATED:
-            return Busy(retry_seconds=_GATED_RETRY_SECONDS)
+        if entry in self._gate:
+            return _GATED
         if entry.flow.is_blocked or (entry.is_kept_back and not entry.flow.has_room):
-            return Busy(retry_seconds=_FULL_RETRY_SECONDS)
+            return _FULL
         self.counts.claims += 1
-        self._leases_made += 1
-        return self._lease(entry, f"{self._epoch}-{self._leases_made}", worker=worker, now=now)
+        return self._lease(entry, self._leases.grant(key), worker=worker, now=now)
 
     def dismiss(self, lease: Lease) -> None:
         """Forget the key of a lease just made, as there is nothing to sync. The lease is over with its receipt."""
         lease.is_dismissed = True
-        self._forget(self._leases[lease.id])
+        if found := self._leases.find(lease.id):
+            self._forget(found[0])
 
-    def renew(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
-        """Whether `worker` still holds a lease, which then lives on.
-
-        A lease of an earlier term is adopted unless another worker holds the key.
-        """
-        entry = self._leases.get(lease_id)
-        if entry is not None and entry.lease is not None:
-            entry.lease.expires = now + self._limits.lease_seconds
-            if entry.lease.report is None and not entry.lease.has_receipt:
-                self._timers.expect(entry, by=entry.lease.expires)
-            return True
-        if lease_id.startswith(f"{self._epoch}-"):
-            return False
-        return self._adopt(lease_id, key, worker=worker, now=now)
+    def renew(self, held: HeldLease, *, worker: str, now: float) -> bool:
+        """Whether `worker` holds a lease, which then lives on. One of an earlier term is adopted if its key is free."""
+        found = self._leases.find(held.lease)
+        if found is None:
+            return not self._leases.is_of_this_term(held.lease) and self._adopt(held, worker=worker, now=now)
+        entry, lease = found
+        lease.expires = now + lease.seconds
+        if lease.report is None and not lease.has_receipt:
+            self._timers.expect(entry, by=lease.expires)
+        return True
 
     def set_slots(self, worker: str, slots: int, *, now: float) -> None:
-        """A worker says how many more jobs it can take."""
-        self._offers.window.set_slots(worker, slots, now=now)
-
-    def forget_silent_workers(self, *, now: float) -> None:
-        """Count no longer on the slots of workers that have been silent for `worker_silence_seconds`."""
-        self._offers.window.forget_silent(since=now - self._limits.worker_silence_seconds)
+        """A worker says how many more jobs it can take. One that was silent for too long is not counted on any more."""
+        self.offers.window.set_slots(worker, slots, now=now)
+        self.offers.window.forget_silent(since=now - self._limits.worker_silence_seconds)
 
     def holds(self, lease_id: str, key: JobKey) -> bool:
         """Whether a lease is alive, and for this key."""
-        entry = self._leases.get(lease_id)
-        return entry is not None and entry.key == key
+        return self._leases.find(lease_id, key) is not None
 
     def report(self, report: SyncReport, *, now: float) -> None:
         """A worker reports how its sync ended."""
-        entry = self._leases.get(report.lease)
-        if entry is None or entry.lease is None or entry.key != report.key:
+        found = self._leases.find(report.lease, report.key)
+        if found is None:
             self.counts.stale_messages += 1
+            if report.key.controller in self._flows:
+                self.await_writes(report.key, report.writes, now=now)  # they count, although its lease was over
             return
-        entry.lease.report = report
-        self._finish_or_wait(entry, entry.lease, now)
+        entry, lease = found
+        lease.report = report
+        self._finish_or_wait(entry, lease, now)
 
     def receipt(self, lease_id: str, *, now: float) -> None:
         """The server confirms that the job of a lease is out of the stream."""
-        entry = self._leases.get(lease_id)
-        if entry is None or entry.lease is None:
+        found = self._leases.find(lease_id)
+        if found is None:
             self.counts.stale_messages += 1
             return
-        entry.lease.has_receipt = True
-        self._finish_or_wait(entry, entry.lease, now)
+        entry, lease = found
+        lease.has_receipt = True
+        self._finish_or_wait(entry, lease, now)
 
     # -- for inspection ------------------------------------------------------------------------------------------------
 
@@ -289,16 +292,6 @@ class QueueState:
     def gated(self) -> int:
         """How many keys may not run until the cache has seen their writes."""
         return len(self._gate)
-
-    @property
-    def unclaimed(self) -> int:
-        """How many jobs lie in the stream and wait for a worker, as far as is known."""
-        return self._offers.unclaimed
-
-    @property
-    def workers(self) -> int:
-        """How many workers have said something lately."""
-        return self._offers.window.workers
 
     @property
     def leased(self) -> int:
@@ -322,9 +315,9 @@ class QueueState:
             self._drop_if_blank(entry)
 
     def _take_next(self, now: float) -> Entry | None:
-        if not self._offers.has_room:
+        if not self.offers.has_room:
             return None
-        share = self._limits.jobs_of_one_controller * max(1, self.workers)
+        share = self._limits.jobs_of_one_controller * max(1, self.offers.window.workers)
         if share != self._order.share:
             self._order.set_share(share, self._flows.values())
         while (entry := self._order.pop(now)) is not None and self._parking.park_if_behind(entry, now):
@@ -333,12 +326,11 @@ class QueueState:
             entry.stage = Stage.QUEUED
         return entry
 
-    def _lease(self, entry: Entry, lease_id: str, *, worker: str, now: float) -> Lease:
+    def _lease(self, entry: Entry, held: HeldLease, *, worker: str, now: float) -> Lease:
         self._leave_for_lease(entry)
         serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started", since=now)
-        lease = Lease(id=lease_id, worker=worker, expires=now + self._limits.lease_seconds, serves=serves)
-        entry.stage, entry.lease, entry.mark, entry.refusals = Stage.LEASED, lease, None, 0
-        self._leases[lease_id] = entry
+        lease = self._leases.begin(entry, held, worker=worker, serves=serves, now=now)
+        entry.stage, entry.mark, entry.refusals = Stage.LEASED, None, 0
         entry.stop(Purpose.RETRY)
         entry.stop(Purpose.LATER)
         self._timers.expect(entry, by=lease.expires)
@@ -346,7 +338,7 @@ class QueueState:
 
     def _leave_for_lease(self, entry: Entry) -> None:
         if entry.stage is Stage.QUEUED:
-            self._offers.withdraw(entry)
+            self.offers.withdraw(entry)
             return
         self._stop_waiting(entry)
         self._order.enter(entry.flow)
@@ -355,14 +347,14 @@ class QueueState:
         self._order.discard(entry, entry.flow)
         self._parking.discard(entry)
 
-    def _adopt(self, lease_id: str, key: JobKey, *, worker: str, now: float) -> bool:
+    def _adopt(self, held: HeldLease, *, worker: str, now: float) -> bool:
         """Whether the key was free, and is held now by a lease of an earlier term. Its mark stays: it is dirty."""
-        entry = self._entry_of(key)
+        entry = self._entry_of(held.key)
         if entry.lease is not None:
             return False
         self.counts.leases_adopted += 1
         dirty = entry.mark
-        self._lease(entry, lease_id, worker=worker, now=now)
+        self._lease(entry, held, worker=worker, now=now)
         entry.mark = dirty
         return True
 
@@ -386,10 +378,10 @@ class QueueState:
     def _expire(self, entry: Entry, lease: Lease) -> None:
         """Queue the key again. The stream still has its job; if not, the next offer puts it there."""
         self.counts.leases_expired += 1
-        del self._leases[lease.id]
-        entry.stage, entry.lease, entry.mark = Stage.QUEUED, None, stronger(entry.mark, lease.serves)
-        self._offers.set(entry, Offer.REFUSED)
-        self._offers.repeat(entry)
+        self._leases.end(lease)
+        entry.stage, entry.mark = Stage.QUEUED, stronger(entry.mark, lease.serves)
+        self.offers.set(entry, Offer.REFUSED)
+        self.offers.repeat(entry)
 
     def _finish_or_wait(self, entry: Entry, lease: Lease, now: float) -> None:
         if lease.is_over:
@@ -399,8 +391,8 @@ class QueueState:
 
     def _finish(self, entry: Entry, lease: Lease, now: float) -> None:
         self.counts.finished += 1
-        del self._leases[lease.id]
-        entry.stage, entry.lease = Stage.IDLE, None
+        self._leases.end(lease)
+        entry.stage = Stage.IDLE
         entry.stage_timer.due = None
         self._order.release(entry.flow)
         if not lease.is_dismissed:
@@ -424,10 +416,17 @@ class QueueState:
             pending = entry.due(Purpose.RESYNC_AFTER)
             due = now + report.resync_after_seconds
             self._timers.set(entry, Purpose.RESYNC_AFTER, due=due if pending is None else min(pending, due))
-        if self._gate.close(entry, report.writes):
-            self.counts.gates_closed += 1
-            entry.gated_at = now
-            self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
+        self._close_gate(entry, report.writes, now)
+
+    def _close_gate(self, entry: Entry, writes: Iterable[Write], now: float) -> None:
+        """Have an entry wait until the cache has seen these writes. A lease that another worker has of it lives on."""
+        if not self._gate.close(entry, writes, now=now):
+            return
+        self.counts.gates_closed += 1
+        self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
+        if entry.is_kept_back:
+            self._stop_waiting(entry)
+            entry.stage = Stage.GATED
 
     # -- timers --------------------------------------------------------------------------------------------------------
 
@@ -442,8 +441,8 @@ class QueueState:
                 self.mark(entry.key, Mark(klass=klass, reason=reason, since=now), now=now)
 
     def _gate_is_late(self, entry: Entry, now: float) -> None:
-        is_patient = now < entry.gated_at + self._limits.silence_seconds
-        if is_patient and self._gate.hears_nothing(entry, since=now - self._limits.gate_seconds):
+        is_over = self._gate.is_closed_since(entry, now - self._limits.silence_seconds)
+        if not is_over and self._gate.hears_nothing(entry, since=now - self._limits.gate_seconds):
             self._timers.set(entry, Purpose.GATE, due=now + self._limits.gate_seconds)
             return
         self.counts.gates_timed_out += 1
@@ -453,7 +452,7 @@ class QueueState:
     def _stage_is_late(self, entry: Entry, now: float) -> None:
         lease = entry.lease
         if entry.stage is Stage.QUEUED:
-            self._offers.repeat(entry)
+            self.offers.repeat(entry)
         elif lease is None:
             return
         elif lease.report is not None or lease.has_receipt:
