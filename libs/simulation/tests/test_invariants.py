@@ -62,7 +62,7 @@ class Scene:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{unstructured.name(child)}"
         self.world.api.act(by, Request(method="DELETE", target=path, body=dumps({})))
 
-    def report(self, child: JsonObject, *, version: str, after_seconds: float = 0.0) -> None:
+    def report(self, child: JsonObject, *, version: str) -> None:
         """The watcher takes a report that names one write to a child."""
         write = Write(
             resource=CONFIG_MAPS.id,
@@ -72,9 +72,13 @@ class Scene:
             resource_version=version,
         )
         taken = SyncReport(key=job_key("parent"), lease="lease", result="done", writes=[write])
-        self.world.broker.reported_at["lease"] = now() - after_seconds
         for listener in self.world.broker.on_report:
             listener(self.world.watchers[0].port, taken)
+
+    def grant(self, watcher: int = 0) -> None:
+        """A watcher grants the parent to a reconciler."""
+        for listener in self.world.broker.on_grant:
+            listener(self.world.watchers[watcher].port, job_key("parent"))
 
 
 async def scene() -> Scene:
@@ -146,12 +150,31 @@ def test_users_delete_what_they_like():
     assert on_virtual_time(main()) == []
 
 
+def newer(child: JsonObject) -> str:
+    """The version after a child's."""
+    return str(int(unstructured.resource_version(child)) + 1)
+
+
 def test_a_hook_that_is_not_shown_our_own_write_is_noticed():
     async def main() -> list[str]:
         made = await scene()
         child = made.child("a")
-        made.report(child, version=str(int(unstructured.resource_version(child)) + 1))
+        made.report(child, version=newer(child))
+        made.grant()
         made.begin("reconciler-1", observed={"a": child})
+        return made.violations
+
+    assert on_virtual_time(main()) == ["the hook of parent is not shown our own write to configmaps a"]
+
+
+def test_a_write_before_the_last_one_counts_too():
+    async def main() -> list[str]:
+        made = await scene()
+        child, other = made.child("a"), made.child("b")
+        made.report(child, version=newer(child))
+        made.report(other, version=unstructured.resource_version(other))
+        made.grant()
+        made.begin("reconciler-1", observed={"a": child, "b": other})
         return made.violations
 
     assert on_virtual_time(main()) == ["the hook of parent is not shown our own write to configmaps a"]
@@ -162,20 +185,33 @@ def test_a_hook_that_is_shown_our_own_writes_is_fine():
         made = await scene()
         child = made.child("a")
         made.report(child, version=unstructured.resource_version(child))
+        made.grant()
         made.begin("reconciler-1", observed={"a": child})
         return made.violations
 
     assert on_virtual_time(main()) == []
 
 
-def test_a_report_that_comes_late_counts_for_nothing():
-    """Its lease is over by then."""
-
+def test_a_report_that_comes_after_the_grant_can_not_count():
     async def main() -> list[str]:
         made = await scene()
         child = made.child("a")
-        made.report(child, version=unstructured.resource_version(child), after_seconds=5.0)
-        made.begin("reconciler-1")
+        made.grant()
+        await asyncio.sleep(0.1)
+        made.report(child, version=newer(child))
+        made.begin("reconciler-1", observed={"a": child})
+        return made.violations
+
+    assert on_virtual_time(main()) == []
+
+
+def test_a_watcher_is_not_to_know_what_another_was_told():
+    async def main() -> list[str]:
+        made = await scene()
+        child = made.child("a")
+        made.report(child, version=newer(child))
+        made.grant(watcher=1)
+        made.begin("reconciler-1", observed={"a": child})
         return made.violations
 
     assert on_virtual_time(main()) == []
@@ -185,8 +221,9 @@ def test_own_writes_are_waited_for_no_longer_than_two_seconds():
     async def main() -> list[str]:
         made = await scene()
         child = made.child("a")
-        made.report(child, version=str(int(unstructured.resource_version(child)) + 1))
+        made.report(child, version=newer(child))
         await asyncio.sleep(2.5)
+        made.grant()
         made.begin("reconciler-1", observed={"a": child})
         return made.violations
 

@@ -160,15 +160,6 @@ def history_of(*notes: tuple[float, str]) -> History:
     return on_virtual_time(main())
 
 
-@pytest.mark.parametrize(
-    ("at", "text", "expected"), [(0, "first", True), (3, "first", False), (3, "third", True), (5, "third", True), (6, "third", False)]
-)
-def test_a_history_is_searched_from_a_time_on(at: float, text: str, *, expected: bool):
-    history = history_of((2, "the first line"), (4, "another"), (5, "the third line"))
-
-    assert history.since(START_SECONDS + at, text) is expected
-
-
 def test_histories_are_equal_if_all_their_lines_are():
     one, same = history_of((1, "a"), (2, "b")), history_of((1, "a"), (2, "b"))
     others = [history_of((1, "a")), history_of((1, "a"), (2, "c")), history_of((1, "a"), (3, "b")), history_of()]

@@ -2,9 +2,6 @@
 
 import asyncio
 from hashlib import sha256
-from typing import Final
-
-_ROUNDING_SECONDS: Final = 0.001
 
 
 class History:
@@ -22,15 +19,6 @@ class History:
         """Note that an invariant does not hold."""
         self.violations.append(what)
         self.note("VIOLATION", what)
-
-    def since(self, at: float, text: str) -> bool:
-        """Whether a line since then contains a text."""
-        for line in reversed(self.lines):
-            if float(line[:10]) < at - _ROUNDING_SECONDS:
-                return False
-            if text in line:
-                return True
-        return False
 
     @property
     def digest(self) -> str:

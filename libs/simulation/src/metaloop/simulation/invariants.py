@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from metaloop.common.api.kinds import KINDS
+from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _GATE_SECONDS: Final = 1.9
 """A little less than a parent waits for the watcher's cache to see its writes."""
-_STALE_SECONDS: Final = 1.0
-_TERM_ENDED: Final = "log leader.lost"
 _SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
 """The resources whose objects hooks are shown."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
@@ -31,11 +30,23 @@ _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Report:
-    """What a watcher was told of a parent's last sync."""
+    """What a watcher was told of a parent's sync."""
 
     at: float
     watcher: Port
     writes: Sequence[Write]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grant:
+    """When a watcher showed a parent to a reconciler."""
+
+    at: float
+    watcher: Port
+
+    def may_be_older_than(self, report: _Report) -> bool:
+        """Whether the watcher did not know the report, or has waited for its writes for long enough."""
+        return self.watcher is not report.watcher or not 0 <= self.at - report.at <= _GATE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +64,10 @@ class Invariants:
     world: "World"
     writes: int = 0
     """How many writes of services there were to anything but bookkeeping."""
-    _reports: dict[tuple[str, str], _Report] = field(default_factory=dict[tuple[str, str], _Report])
-    """The last report about each parent, by namespace and name."""
+    _reports: dict[tuple[str, str], list[_Report]] = field(default_factory=dict[tuple[str, str], list[_Report]])
+    """The last reports about each parent, by namespace and name."""
+    _grants: dict[tuple[str, str], _Grant] = field(default_factory=dict[tuple[str, str], _Grant])
+    """The last grant of each parent, by namespace and name."""
     _answers: dict[tuple[str, str], _Answer] = field(default_factory=dict[tuple[str, str], _Answer])
     """By the process that called, and the parent's UID."""
 
@@ -64,6 +77,7 @@ class Invariants:
         self.world.webhooks.on_answer.append(self._answered)
         self.world.api.observers.append(self._changed)
         self.world.broker.on_report.append(self._reported)
+        self.world.broker.on_grant.append(self._granted)
 
     def _begun(self, call: HookCall) -> None:
         """Two calls for one unit of work are never live at once, except those of one sync for several revisions."""
@@ -75,27 +89,27 @@ class Invariants:
                 self.world.history.violation(f"two live hook calls for {name}: by {other.caller} and by {call.caller}")
 
     def _reported(self, watcher: Port, report: SyncReport) -> None:
-        oldest = asyncio.get_running_loop().time() - _STALE_SECONDS
-        if self.world.processes[watcher.process].stalled_until >= oldest:
-            return  # another watcher may lead by now, and know nothing of it
-        if self.world.broker.reported_at.get(report.lease, oldest) < oldest:
-            return  # its lease may be over by now, and the report with it
-        taken = _Report(at=asyncio.get_running_loop().time(), watcher=watcher, writes=report.writes)
-        self._reports[report.key.namespace, report.key.name] = taken
+        now, key = asyncio.get_running_loop().time(), (report.key.namespace, report.key.name)
+        recent = [each for each in self._reports.get(key, ()) if now - each.at <= _GATE_SECONDS]
+        self._reports[key] = [*recent, _Report(at=now, watcher=watcher, writes=report.writes)]
+
+    def _granted(self, watcher: Port, key: JobKey) -> None:
+        self._grants[key.namespace, key.name] = _Grant(at=asyncio.get_running_loop().time(), watcher=watcher)
 
     def _check_view(self, call: HookCall) -> None:
-        """A hook is shown what the last sync wrote, unless its watcher is gone or has waited for that long enough."""
+        """A hook is shown everything of which its watcher knew that we wrote it when it granted the parent.
+
+        Unless the watcher has waited for that for long enough.
+        """
         name = unstructured.name(call.parent)
-        report = self._reports.get((unstructured.namespace(call.parent), name))
-        now = asyncio.get_running_loop().time()
-        if "children" not in call.request:
+        key = (unstructured.namespace(call.parent), name)
+        grant = self._grants.get(key)
+        if grant is None or "children" not in call.request:
             return  # a customize hook is shown the parent alone
-        if report is None or not report.watcher.is_alive or now - report.at > _GATE_SECONDS:
-            return
         observed = {unstructured.uid(each): each for each in (call.parent, *_observed(call.request))}
-        hidden = [write for write in report.writes if self._is_hidden(write, observed.get(write.uid))]
-        if hidden and not self.world.history.since(report.at, _TERM_ENDED):  # a new term knows nothing of former reports
-            for write in hidden:
+        known = [write for report in self._reports.get(key, ()) if not grant.may_be_older_than(report) for write in report.writes]
+        for write in known:
+            if self._is_hidden(write, observed.get(write.uid)):
                 self.world.history.violation(f"the hook of {name} is not shown our own write to {write.resource.resource} {write.name}")
 
     def _is_hidden(self, write: Write, seen: JsonObject | None) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from metaloop.common.errors import NobodyThere, Unavailable
+from metaloop.common.job import JobKey
 from metaloop.common.report import SyncReport
 from metaloop.simulation.bus.stream import Stream
 from metaloop.simulation.network import BUS, Network, Port
@@ -41,8 +42,8 @@ class Broker:
         self.is_up = True
         self.on_report: list[Callable[[Port, SyncReport], None]] = []
         """Called with each report that a watcher took, and the watcher's port."""
-        self.reported_at: dict[str, float] = {}
-        """When the worker made its report, by lease."""
+        self.on_grant: list[Callable[[Port, JobKey], None]] = []
+        """Called with each key that a watcher grants to a worker, and the watcher's port."""
         self._subscriptions: dict[Subject, list[_Subscription]] = {}
         self._wires: list[Wire] = []
 

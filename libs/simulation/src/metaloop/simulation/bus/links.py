@@ -13,7 +13,16 @@ from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.job import ControllerId, Job
 from metaloop.common.json import dumps, loads
-from metaloop.common.observation import ClaimReply, Granted, Related, related_from_wire, reply_from_bytes, reply_to_bytes, terms_in
+from metaloop.common.observation import (
+    CachedGrant,
+    ClaimReply,
+    Granted,
+    Related,
+    related_from_wire,
+    reply_from_bytes,
+    reply_to_bytes,
+    terms_in,
+)
 from metaloop.common.report import SyncReport
 from metaloop.common.waiting import is_set_within
 from metaloop.simulation.bus.broker import Reply, Wire
@@ -185,7 +194,6 @@ class MemoryWorkerLink(MemoryLink):
     async def report(self, shard: str, report: SyncReport) -> None:
         """Tell the watcher how a sync ended."""
         wire, message = self.wire, report.to_bytes()
-        wire.broker.reported_at[report.lease] = asyncio.get_running_loop().time()
         wire.send(("report", shard), lambda: wire.broker.publish(wire, ("report", shard), message, _no_reply))
 
     @asynccontextmanager
@@ -216,7 +224,11 @@ class MemoryWatcherLink(MemoryLink):
         """Have `handler` called with what workers and the server say, for the length of the block."""
 
         def claim(message: bytes, reply: Reply) -> None:
-            self._hand_out(reply, reply_to_bytes(handler.answer_claim(ClaimRequest.from_bytes(message))), leads)
+            request = ClaimRequest.from_bytes(message)
+            answer = handler.answer_claim(request)
+            for listener in self.wire.broker.on_grant if isinstance(answer, CachedGrant) else ():
+                listener(self.wire.port, request.key)
+            self._hand_out(reply, reply_to_bytes(answer), leads)
 
         def related(message: bytes, reply: Reply) -> None:
             self._hand_out(reply, handler.answer_related(RelatedRequest.from_bytes(message)).to_bytes(), leads)
