@@ -12,6 +12,8 @@ from metaloop.simulation.webhooks import CallFate
 from metaloop.simulation.world import World
 
 _SLOW_SECONDS = 9.0
+_VERY_SLOW_SECONDS = 30.0
+"""Longer than a stopped worker is sent a job again that it does not take."""
 _OUTAGE_SECONDS = 120.0
 _FROZEN_SECONDS = 45.0
 """Longer than a kind that can't be watched may freeze its controllers."""
@@ -20,8 +22,8 @@ _FROZEN_SECONDS = 45.0
 class SlowHooks(FaultPlan):
     """Each hook works for longer than a lease lasts."""
 
-    def __init__(self) -> None:
-        self._seconds = _SLOW_SECONDS
+    def __init__(self, seconds: float = _SLOW_SECONDS) -> None:
+        self._seconds = seconds
 
     def of_call(self, path: str) -> CallFate:
         del path
@@ -68,6 +70,21 @@ def cut_off_during_a_call() -> Result:
         port.join(BUS)
 
     return run(Story(name="cut-off", act=act, problem=has(3, "first")), SlowHooks(), seed="1")
+
+
+def stopped_during_a_call() -> Result:
+    """A reconciler is stopped, for longer than its lease, while its call is live."""
+
+    async def act(world: World) -> None:
+        controller(world, {"sync": count_children})
+        world.patch(COMPOSITES, "sets", {"spec": {"hooks": {"sync": {"webhook": {"timeout": "60s"}}}}})
+        thing(world)
+        await world.until(lambda: "" if world.webhooks.live else "no call", within_seconds=20)
+        caller = world.webhooks.live[0].caller.partition("#")[0]
+        world.processes[caller].stall(_VERY_SLOW_SECONDS)
+        await asyncio.sleep(_VERY_SLOW_SECONDS)
+
+    return run(Story(name="stopped", act=act, problem=has(3, "first")), SlowHooks(_VERY_SLOW_SECONDS), seed="1")
 
 
 def outage_of_a_child_kind() -> Result:

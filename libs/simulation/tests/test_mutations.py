@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 
 import pytest
-from scenarios import cut_off_during_a_call, outage_of_a_child_kind, stall_in_a_burst, swapped_rules
+from scenarios import cut_off_during_a_call, outage_of_a_child_kind, stall_in_a_burst, stopped_during_a_call, swapped_rules
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.json import JsonValue
+from metaloop.hookgateway.errors import CallerLeft, LeaseEnded
+from metaloop.hookgateway.incoming import IncomingCall
 from metaloop.reconciler.core.apply import merge
 from metaloop.reconciler.core.apply.schema import Schema
 from metaloop.reconciler.lease import LeaseGuard
@@ -41,12 +43,24 @@ def put_back_views_before_our_own_writes(patch: pytest.MonkeyPatch) -> None:
 
 
 def put_back_syncs_that_outlive_their_lease(patch: pytest.MonkeyPatch) -> None:
-    """The defect: a sync, and its hook call, go on when the lease ends."""
+    """The defect: a sync, and its hook call, go on when the lease ends. The gateway would end the call, too."""
 
     async def unbound(_lease: LeaseGuard, work: Awaitable[object]) -> object:
         return await work
 
     patch.setattr(LeaseGuard, "bound", unbound)
+    put_back_calls_without_an_end(patch)
+
+
+def put_back_calls_without_an_end(patch: pytest.MonkeyPatch) -> None:
+    """The defect: the gateway goes on with the call of a reconciler that is stopped."""
+    end = IncomingCall.end
+
+    async def unbound(incoming: IncomingCall, _lease_seconds: float | None) -> CallerLeft | LeaseEnded:
+        return await end(incoming, None)
+
+    patch.setattr(IncomingCall, "end", unbound)
+    patch.setattr(IncomingCall, "_renewals", lambda _incoming: ())
 
 
 async def timed_lines(reflector: Reflector, start: dict[str, str]) -> AsyncGenerator[list[bytes], None]:
@@ -103,6 +117,7 @@ MUTATIONS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], Re
     "our own writes are not waited for": (put_back_views_before_our_own_writes, any_seed, "is not shown our own write"),
     "a watch may end silently": (put_back_watches_that_end_silently, any_step, "not converged"),
     "a kind that can't be watched freezes its controllers": (put_back_freezes_without_end, outage_of_a_child_kind, "wait for another kind"),
+    "calls outlive the lease of a stopped caller": (put_back_calls_without_an_end, stopped_during_a_call, "two live hook calls"),
     "syncs outlive their lease": (put_back_syncs_that_outlive_their_lease, cut_off_during_a_call, "two live hook calls"),
 }
 

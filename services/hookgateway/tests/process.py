@@ -5,17 +5,50 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 from in_process import target
 
-from metaloop.common.hooks.call import PARENT_HEADER, PATH, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_from_wire
+from metaloop.common.hooks.call import (
+    LEASED_PATH,
+    PARENT_HEADER,
+    PATH,
+    TARGET_HEADER,
+    VERDICT_HEADER,
+    Verdict,
+    frames_of,
+    renewed_to_wire,
+    verdict_from_wire,
+)
+from metaloop.common.http.answer import Answer
+from metaloop.common.http.body import OpenBody
+from metaloop.common.http.peer import Peer, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.devkit.ports import free_port
+
+
+class LeasedBody:
+    """The body of a call under a lease, which a test renews."""
+
+    def __init__(self, body: bytes, *, seconds: float) -> None:
+        self.body = OpenBody(frames_of(body), self._follow)
+        self._seconds = seconds
+        self._sends: list[Callable[[bytes], None]] = []
+
+    @contextmanager
+    def _follow(self, send: Callable[[bytes], None]) -> Iterator[None]:
+        self._sends.append(send)
+        self.renew(self._seconds)
+        yield
+
+    def renew(self, seconds: float) -> None:
+        """The lease lasts for so long from now on."""
+        for send in self._sends:
+            send(renewed_to_wire(seconds))
 
 
 @dataclass(slots=True)
@@ -34,6 +67,17 @@ class GatewayProcess:
         return await self.client.post(
             PATH, content=body, headers={TARGET_HEADER: target(raw), PARENT_HEADER: "parent-1", **self.headers, **headers}
         )
+
+    @contextmanager
+    def peer(self) -> Iterator[Peer]:
+        """A way to it as a reconciler's."""
+        with closing(Peer(str(self.client.base_url).rstrip("/"))) as peer:
+            yield peer
+
+    async def ask_leased(self, peer: Peer, url: str, body: LeasedBody) -> Answer:
+        """Its answer to one call under a lease."""
+        headers = {TARGET_HEADER: target({"url": url}), PARENT_HEADER: "parent-1"}
+        return await peer.ask("POST", LEASED_PATH, header_lines(headers), body.body)
 
     async def call(self, webhook: JsonObject | str) -> Verdict:
         """The verdict on one call."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from process import gateway_process
+from process import LeasedBody, gateway_process
 from webserver import Request, ServerConnection, answers, never_answers, response, serving
 
 from metaloop.common.faults import Fault
@@ -73,6 +73,48 @@ async def test_call_ends_at_once_when_its_caller_disconnects():
 
         async with asyncio.timeout(1):
             await hook.until(lambda it: it.open_connections == 0)
+
+
+async def test_call_ends_with_a_lease_that_is_not_renewed():
+    """A stopped reconciler keeps its connection, and can't end its call."""
+    async with serving(never_answers) as hook, gateway_process() as gateway:
+        with gateway.peer() as peer:
+            answer = await gateway.ask_leased(peer, hook.url(), LeasedBody(b"{}", seconds=0.3))
+        await hook.until(lambda it: it.open_connections == 0)
+
+    assert (answer.status, answer.body) == (408, b"ended: the caller did not renew its lease")
+    assert len(hook.requests) == 1
+
+
+async def test_call_goes_on_while_its_lease_is_renewed():
+    goes_on = asyncio.Event()
+
+    async def answer(_: Request, connection: ServerConnection) -> None:
+        await goes_on.wait()
+        await connection.send(response(200, b'{"a": 1}'))
+
+    async with serving(answer) as hook, gateway_process() as gateway:
+        with gateway.peer() as peer:
+            body = LeasedBody(b'{"parent": {}}', seconds=0.5)
+            asking = asyncio.ensure_future(gateway.ask_leased(peer, hook.url(), body))
+            await hook.until(lambda it: it.in_flight == 1)
+            for _ in range(4):
+                await asyncio.sleep(0.2)
+                body.renew(0.5)
+            goes_on.set()
+            answered = await asking
+
+    assert (answered.status, answered.header(VERDICT_HEADER), answered.body) == (200, "accepted", b'{"a": 1}')
+    assert hook.requests[0].body == b'{"parent": {}}'
+
+
+async def test_one_connection_serves_leased_calls_one_after_another():
+    async with serving(answers(200)) as hook, gateway_process() as gateway:
+        with gateway.peer() as peer:
+            statuses = [(await gateway.ask_leased(peer, hook.url(), LeasedBody(b"{}", seconds=5))).status for _ in range(3)]
+            kept = peer.kept
+
+    assert (statuses, kept) == ([200, 200, 200], 1)
 
 
 async def test_caller_that_disconnects_while_sending_leaves_nothing_behind():

@@ -1,7 +1,7 @@
 """Hooks that are functions in this process. Their requests and answers are encoded as on the wire."""
 
-from collections.abc import Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from metaloop.common.api.hook import Hook
@@ -66,6 +66,21 @@ class FakeLease:
     """A lease that is lost after a number of requests, or never. Each request checks it once."""
 
     requests_left: int = 1_000_000
+    lent_seconds: float = 5.0
+    listeners: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    @contextmanager
+    def on_extension(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls `listener` when a test extends the lease."""
+        self.listeners.append(listener)
+        yield
+        self.listeners.remove(listener)
+
+    def extend(self, seconds: float) -> None:
+        """The lease lasts for so long from now on."""
+        self.lent_seconds = seconds
+        for listener in self.listeners:
+            listener()
 
     def check(self) -> None:
         """Raises LeaseLost after the last request."""

@@ -28,11 +28,15 @@ class GatewayServer:
     url: str = ""
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    is_held: bool = False
+    """Whether calls are answered only once their lease was renewed."""
+    leases: list[float] = field(default_factory=list[float])
+    """How long callers said that their leases last, at the beginning and at each renewal."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Keep the request and answer it."""
         self.headers.append(dict(request.headers))
-        self.bodies.append(await request.read())
+        self.bodies.append(await self._body(request))
         if self.breaks_off:
             assert request.transport is not None
             request.transport.abort()
@@ -44,8 +48,23 @@ class GatewayServer:
             await self.meeting.wait()
         if self.echoes:
             self.verdict = call.Accepted(body=dumps({"status": {"revision": request.headers[call.REVISION_HEADER]}}))
+        if self.is_held:
+            self.leases.append(call.renewed_from_wire(await _line(request)))
         name, body = call.verdict_to_wire(self.verdict)
         return web.Response(headers={call.VERDICT_HEADER: name}, body=body)
+
+    async def _body(self, request: web.Request) -> bytes:
+        if request.path == call.PATH:
+            return await request.read()
+        body = b""
+        while length := call.length_from_wire(await _line(request)):
+            body += await request.content.readexactly(length)
+        self.leases.append(call.renewed_from_wire(await _line(request)))
+        return body
+
+
+async def _line(request: web.Request) -> bytes:
+    return (await request.content.readuntil(b"\n"))[:-1]
 
 
 @asynccontextmanager
@@ -53,6 +72,7 @@ async def serving(gateway: GatewayServer, *, tls: ssl.SSLContext | None = None) 
     """Serves the gateway while the block lasts."""
     app = web.Application()
     app.router.add_post(call.PATH, gateway.answer)
+    app.router.add_post(call.LEASED_PATH, gateway.answer)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     try:

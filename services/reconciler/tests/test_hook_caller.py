@@ -1,6 +1,7 @@
 """Calls to the hook gateway over real HTTP: what it is sent, and what follows from its verdicts."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from metaloop.common.faults import Fault
 from metaloop.common.hooks import call
 from metaloop.common.json import JsonObject, loads
 from metaloop.common.objects import unstructured
+from metaloop.common.testing.polling import eventually
 from metaloop.devkit.certs import Authority
 from metaloop.reconciler.app import gateway_of
 from metaloop.reconciler.concurrency import ConcurrencyLimiter
@@ -181,6 +183,27 @@ async def test_lost_lease_calls_no_webhook(gateway: GatewayServer, hooks: HookCa
         await hooks.call(seen, hook_to_call(seen), {"": b"{}"}, slot=OpenSlot(), lease=FakeLease(requests_left=0))
 
     assert gateway.bodies == []
+
+
+async def test_call_says_how_long_its_lease_lasts_and_each_extension(gateway: GatewayServer, hooks: HookCaller):
+    gateway.is_held = True
+    seen, lease = childless(a_controller()), FakeLease(lent_seconds=4.75)
+    calling = asyncio.ensure_future(hooks.call(seen, hook_to_call(seen), {"": b"{}"}, slot=OpenSlot(), lease=lease))
+    await eventually(lambda: gateway.bodies == [b"{}"])
+
+    lease.extend(4.5)
+    await calling
+
+    assert gateway.leases == [4.75, 4.5]
+    assert lease.listeners == []
+
+
+async def test_call_without_a_lease_has_a_body_and_nothing_else(gateway: GatewayServer, hooks: HookCaller):
+    seen = childless(a_controller())
+
+    await hooks.call(seen, hook_to_call(seen), {"": b"{}"}, slot=OpenSlot(), lease=FakeLease(lent_seconds=math.inf))
+
+    assert (gateway.bodies, gateway.leases) == ([b"{}"], [])
 
 
 async def test_gateway_that_is_not_there_is_an_outage(gateway: GatewayServer):

@@ -62,6 +62,23 @@ def test_a_lease_that_the_watcher_does_not_know_is_lost(guard: LeaseGuard):
         guard.check()
 
 
+def test_others_are_told_of_a_little_less_than_the_lease(guard: LeaseGuard, clock: FakeClock):
+    clock.now = 1.0
+
+    assert guard.lent_seconds == pytest.approx(3.75)
+
+
+def test_listeners_hear_of_extensions_until_their_block_ends(guard: LeaseGuard):
+    heard: list[float] = []
+    with guard.on_extension(lambda: heard.append(guard.lent_seconds)):
+        guard.extend(asked_at=1.0)
+        guard.lose()
+        guard.extend(asked_at=2.0)
+    guard.extend(asked_at=3.0)
+
+    assert heard == [pytest.approx(5.75)]
+
+
 # -- work under a lease ------------------------------------------------------------------------------------------------
 
 

@@ -14,10 +14,15 @@ from metaloop.common.hooks.call import (
     Rejected,
     Throttled,
     Verdict,
+    frames_of,
+    length_from_wire,
+    renewed_from_wire,
+    renewed_to_wire,
     target_header,
     verdict_from_wire,
     verdict_to_wire,
 )
+from metaloop.common.http.body import Body, whole
 
 
 @pytest.mark.parametrize(
@@ -58,3 +63,39 @@ def test_target_header_is_ascii_and_lossless(text: str):
 
     assert header.isascii()
     assert json.loads(header) == {"webhook": {"url": text}}
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        (b"abc", b"3\nabc0\n"),
+        (b"", b"0\n"),
+        ([b"ab", b"", b"c"], b"3\nabc0\n"),
+        ([], b"0\n"),
+        ([b"x" * 70_000, b"y"], b"70000\n%s1\ny0\n" % (b"x" * 70_000)),
+    ],
+)
+def test_a_body_under_a_lease_comes_in_frames(body: Body, sent: bytes):
+    assert whole(frames_of(body)) == sent
+
+
+def test_frames_can_be_sent_more_than_once():
+    frames = frames_of([b"ab", b"c"])
+
+    assert whole(frames) == whole(frames)
+
+
+@pytest.mark.parametrize("line", [b"", b"-1", b"1 ", b"0x1", b"{}", b"1" * 13])
+def test_a_line_that_is_no_length_is_refused(line: bytes):
+    with pytest.raises(ValueError, match="no length of a frame"):
+        length_from_wire(line)
+
+
+def test_the_line_of_a_renewal_says_how_long_the_lease_lasts():
+    assert renewed_from_wire(renewed_to_wire(4.75)[:-1]) == pytest.approx(4.75)
+
+
+@pytest.mark.parametrize("line", [b"", b"soon", b"nan", b"1e9", b"4.75 1"])
+def test_another_line_of_a_renewal_is_refused(line: bytes):
+    with pytest.raises(ValueError, match="no length of a lease"):
+        renewed_from_wire(line)

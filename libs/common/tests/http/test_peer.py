@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
-from metaloop.common.http.body import Body
+from metaloop.common.http.body import Body, OpenBody
 from metaloop.common.http.connection import NoAnswer
 from metaloop.common.http.peer import NoConnection, Peer, header_lines
 from metaloop.devkit.certs import Authority
@@ -452,3 +452,63 @@ async def test_tls_verifies_the_servers_name(tls: Callable[[str], Sides]):
             await Peer(server.url).ask("GET", "/", b"")
 
     assert len(server.requests) == 2
+
+
+# -- bodies that go on -------------------------------------------------------------------------------------------------
+
+
+class Spoken:
+    """What a test says behind the beginning of a body."""
+
+    def __init__(self, beginning: Body = b"begin;") -> None:
+        self.body = OpenBody(beginning, self._follow)
+        self.sends: asyncio.Future[Callable[[bytes], None]] = asyncio.get_running_loop().create_future()
+
+    @contextmanager
+    def _follow(self, send: Callable[[bytes], None]) -> Iterator[None]:
+        self.sends.set_result(send)
+        yield
+
+
+@pytest.mark.parametrize("beginning", [b"begin;", [b"be", b"gin;"]])
+async def test_open_body_goes_on_in_chunks_until_its_answer(beginning: Body):
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
+            requests.append(await reader.readuntil(b"more;\r\n"))
+            writer.write(OK)
+            requests.append(await reader.readuntil(b"0\r\n\r\n"))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            for _ in range(2):  # on the same connection
+                spoken = Spoken(beginning)
+                asking = asyncio.ensure_future(peer.ask("POST", "/", b"", spoken.body))
+                (await spoken.sends)(b"more;")
+                answer = await asking
+
+    assert answer.body == b"hi"
+    assert b"Transfer-Encoding: chunked" in requests[0]
+    assert requests[1:3] == [b"6\r\nbegin;\r\n5\r\nmore;\r\n", b"0\r\n\r\n"]
+    assert requests[3:5] == requests[:2]
+
+
+async def test_nothing_follows_the_answer_of_an_open_body():
+    spoken = Spoken()
+    rest: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"begin;\r\n")
+        writer.write(OK)
+        rest.set_result(await reader.read())
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            await peer.ask("POST", "/", b"", spoken.body)
+            spoken.sends.result()(b"too late")
+
+        assert await rest == b"0\r\n\r\n"

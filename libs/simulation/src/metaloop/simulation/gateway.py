@@ -1,13 +1,14 @@
 """The way from reconcilers to the gateway's HTTP application, without sockets: one ASGI call for each request."""
 
 import asyncio
-from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from metaloop.common.http.answer import Answer
-from metaloop.common.http.body import Body, whole
+from metaloop.common.http.body import Body, OpenBody, whole
 from metaloop.common.http.connection import NoAnswer, Permit, always
 from metaloop.common.http.peer import NoConnection
 from metaloop.simulation.network import GATEWAY, Network, Port
@@ -18,6 +19,7 @@ _NOTICED_SECONDS: Final = 4.0
 """How long the gateway takes to notice that a caller vanished without a word: its keep-alive."""
 _CALLER_NOTICES_SECONDS: Final = 30.0
 """How long a caller takes to notice that the gateway did: its keep-alive."""
+_APART_SECONDS: Final = 1e-6
 
 
 @dataclass(slots=True, eq=False)
@@ -25,20 +27,40 @@ class _Exchange:
     """One request on its way through the gateway, and its answer."""
 
     headers: bytes
-    body: bytes
+    is_open: bool
+    """Whether more may follow what was sent of the body."""
     reply: "asyncio.Future[Answer]"
-    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+    is_disconnected: bool = False
     status: int = 0
     answer_headers: tuple[tuple[bytes, bytes], ...] = ()
-    is_requested: bool = False
+    _arrived: deque[bytes] = field(default_factory=deque[bytes])
+    _due: float = 0.0
+    """When the last part arrives that was sent."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """ASGI's receive: the request, then the caller's disconnection."""
-        if not self.is_requested:
-            self.is_requested = True
-            return {"type": "http.request", "body": self.body, "more_body": False}
-        await self.disconnected.wait()
-        return {"type": "http.disconnect"}
+        """ASGI's receive: the parts of the request as they arrive, then the caller's disconnection."""
+        while not self._arrived and not self.is_disconnected:
+            self._news.clear()
+            await self._news.wait()
+        if self.is_disconnected:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": self._arrived.popleft(), "more_body": self.is_open}
+
+    def send(self, part: bytes, network: Network) -> float:
+        """Send a part of the body; returns when it arrives, after all parts before it."""
+        self._due = max(self._due + _APART_SECONDS, asyncio.get_running_loop().time() + network.trip())
+        network.at(self._due, self._take, part)
+        return self._due
+
+    def disconnect(self) -> None:
+        """The caller is gone, as the gateway sees it."""
+        self.is_disconnected = True
+        self._news.set()
+
+    def _take(self, part: bytes) -> None:
+        self._arrived.append(part)
+        self._news.set()
 
     def scope(self, method: str, target: str) -> dict[str, Any]:
         """ASGI's scope."""
@@ -68,25 +90,45 @@ class GatewayPeer:
         self._network = network
         self._turn = 0
 
-    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(
+        self, method: str, target: str, headers: bytes, body: Body | OpenBody | None = None, *, permit: Permit = always
+    ) -> Answer:
         """The answer to one request. Raises NoConnection and NoAnswer."""
         gateway = self._running()
         if gateway is None or not self._port.reaches(GATEWAY):
             raise NoConnection("no gateway can be reached")
-        exchange = _Exchange(headers, whole(b"" if body is None else body), asyncio.get_running_loop().create_future())
+        exchange = _Exchange(headers, isinstance(body, OpenBody), asyncio.get_running_loop().create_future())
         theirs = gateway.port
         permit()
         listener = self._notice(exchange, theirs)
         self._port.on_change.append(listener)
         theirs.on_change.append(listener)
-        self._network.later(self._network.trip(), self._arrive, gateway, theirs, exchange, (method, target))
         try:
-            return await exchange.reply
+            with self._sent(exchange, b"" if body is None else body) as arrives:
+                self._network.at(arrives, self._arrive, gateway, theirs, exchange, (method, target))
+                return await exchange.reply
         finally:
             self._port.on_change.remove(listener)
             with suppress(ValueError):
                 theirs.on_change.remove(listener)
-            self._network.later(self._network.trip() if self._port.reaches(GATEWAY) else 0.0, exchange.disconnected.set)
+            self._network.later(self._network.trip() if self._port.reaches(GATEWAY) else 0.0, exchange.disconnect)
+
+    @contextmanager
+    def _sent(self, exchange: _Exchange, body: Body | OpenBody) -> Iterator[float]:
+        """Send a body for the length of the block. Yields when its beginning arrives."""
+        arrivals: list[float] = []
+
+        def send(part: bytes) -> None:
+            if not exchange.reply.done() and self._port.reaches(GATEWAY):
+                arrivals.append(exchange.send(part, self._network))
+
+        if not isinstance(body, OpenBody):
+            send(whole(body))
+            yield arrivals[0]
+            return
+        send(whole(body.beginning))
+        with body.follow(send):
+            yield arrivals[0]
 
     def _running(self) -> Process | None:
         self._turn += 1
@@ -98,15 +140,15 @@ class GatewayPeer:
             if not theirs.is_alive:
                 self._network.later(self._network.trip(), _break, exchange)
             elif not self._port.is_alive:
-                self._network.later(self._network.trip(), exchange.disconnected.set)
+                self._network.later(self._network.trip(), exchange.disconnect)
             elif not self._port.reaches(GATEWAY):
-                self._network.later(_NOTICED_SECONDS, exchange.disconnected.set)
+                self._network.later(_NOTICED_SECONDS, exchange.disconnect)
                 self._network.later(_CALLER_NOTICES_SECONDS, _break, exchange)
 
         return notice
 
     def _arrive(self, gateway: Process, theirs: Port, exchange: _Exchange, request: tuple[str, str]) -> None:
-        if not theirs.is_alive or gateway.service is None or exchange.disconnected.is_set():
+        if not theirs.is_alive or gateway.service is None or exchange.is_disconnected:
             _break(exchange)
             return
         app = gateway.service.app

@@ -20,6 +20,8 @@ from metaloop.simulation.webhooks import HookCall
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
 
+_ENDED_SECONDS: Final = 0.05
+"""How long a gateway takes to end a call."""
 _GATE_SECONDS: Final = 1.9
 """A little less than a parent waits for the watcher's cache to see its writes."""
 _SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
@@ -84,7 +86,7 @@ class Invariants:
         self._check_view(call)
         for other in self.world.webhooks.live:
             is_one_sync = other.caller == call.caller and _spec(other.parent) != _spec(call.parent)
-            if other.unit == call.unit and not is_one_sync and not self._may_be_late(other):
+            if other.unit == call.unit and not is_one_sync and not self._is_frozen(other):
                 name = unstructured.name(call.parent)
                 self.world.history.violation(f"two live hook calls for {name}: by {other.caller} and by {call.caller}")
 
@@ -126,10 +128,10 @@ class Invariants:
         found = self.world.api.store.by_uid.get(uid)
         return found is not None and controller_ref(self.world.api.store.get(*found)) is not None
 
-    def _may_be_late(self, call: HookCall) -> bool:
-        """Whether who makes a call was stopped meanwhile. It could not end the call when its lease was over."""
-        caller = self.world.processes[call.caller.partition("#")[0]]
-        return any(process.stalled_until >= call.began for process in (caller, *self.world.gateways))
+    def _is_frozen(self, call: HookCall) -> bool:
+        """Whether the gateway of a call was stopped until a moment ago: nobody else can end the call."""
+        last_moment = max(call.began, asyncio.get_running_loop().time() - _ENDED_SECONDS)
+        return any(gateway.stalled_until >= last_moment for gateway in self.world.gateways)
 
     def _answered(self, call: HookCall, answered: JsonObject) -> None:
         found = _children(answered)

@@ -1,4 +1,4 @@
-"""Serves `POST /v1/call`: parses the request, makes the call, and sends its verdict."""
+"""Serves `POST /v2/call`, and `/v1/call` for calls without a lease: parses, calls, and sends the verdict."""
 
 import asyncio
 import re
@@ -10,12 +10,22 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from metaloop.common.hooks.call import PARENT_HEADER, PATH, REVISION_HEADER, TARGET_HEADER, VERDICT_HEADER, Verdict, verdict_to_wire
+from metaloop.common.hooks.call import (
+    LEASED_PATH,
+    PARENT_HEADER,
+    PATH,
+    REVISION_HEADER,
+    TARGET_HEADER,
+    VERDICT_HEADER,
+    Verdict,
+    verdict_to_wire,
+)
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Call, Gateway
 from metaloop.hookgateway.core.target import Target, parse_target
 from metaloop.hookgateway.core.verdict import verdict_of_error
-from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, RequestTooLarge, WrongToken
+from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, MalformedCall, WrongToken
+from metaloop.hookgateway.incoming import IncomingCall, LeasedBody
 
 CACHED_TARGETS: Final = 1024
 """How many parsed target headers are kept: one for each hook of each controller, and some of their former specs."""
@@ -30,9 +40,9 @@ log = get_logger()
 
 
 class CallRoute:
-    """`POST /v1/call` as a bare ASGI application: bytes in, bytes out.
+    """`POST /v2/call` as a bare ASGI application: bytes in, bytes out.
 
-    A call is cancelled when its caller disconnects.
+    A call is cancelled when its caller disconnects, or does not renew its lease.
     """
 
     def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int, stopping: asyncio.Event) -> None:
@@ -49,8 +59,8 @@ class CallRoute:
         self._max_request_bytes = max_request_bytes
 
     def mount(self, app: FastAPI) -> None:
-        """Add the route to this application."""
-        app.router.routes.insert(0, Route(PATH, self, methods=["POST"]))
+        """Add the routes to this application."""
+        app.router.routes[:0] = [Route(path, self, methods=["POST"]) for path in (LEASED_PATH, PATH)]
 
     async def finished(self) -> None:
         """Wait until no call is in flight. If this is cancelled, the calls that still are will be cancelled too."""
@@ -64,7 +74,8 @@ class CallRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
         try:
-            verdict = await self._verdict(dict(scope["headers"]), receive)
+            incoming = IncomingCall(receive, limit=self._max_request_bytes)
+            verdict = await self._verdict(dict(scope["headers"]), incoming, is_leased=scope["path"] == LEASED_PATH)
         except CallRefused as refusal:
             await _send(send, refusal.status, [(b"content-type", b"text/plain"), (b"connection", b"close")], str(refusal).encode())
         except CallerLeft:
@@ -73,12 +84,12 @@ class CallRoute:
             name, body = verdict_to_wire(verdict)
             await _send(send, 200, [(_VERDICT_KEY, name.encode()), (b"content-type", b"application/json")], body)
 
-    async def _verdict(self, headers: dict[bytes, bytes], receive: Receive) -> Verdict:
+    async def _verdict(self, headers: dict[bytes, bytes], incoming: IncomingCall, *, is_leased: bool) -> Verdict:
         if self._stopping.is_set():
             raise Draining("draining: call another gateway")
         if self._token and not compare_digest(headers.get(b"authorization", b""), self._token):
             raise WrongToken("wrong token")
-        body = await _body(receive, limit=self._max_request_bytes)
+        received = await incoming.leased_body() if is_leased else LeasedBody(await incoming.body(), None)
         try:
             target = _target(headers.get(_TARGET_KEY, b""))
         except HookError as error:
@@ -88,25 +99,27 @@ class CallRoute:
             parent_uid=headers.get(_PARENT_KEY, b"").decode("latin-1"),
             revision=headers.get(_REVISION_KEY, b"").decode("latin-1"),
             traceparent=_traceparent(headers),
-            body=body,
+            body=received.body,
         )
-        return await self._verdict_while_connected(receive, call)
+        return await self._verdict_while_held(incoming, call, lease_seconds=received.seconds)
 
-    async def _verdict_while_connected(self, receive: Receive, call: Call) -> Verdict:
-        """The verdict. Raises CallerLeft if the caller disconnects: then the call to the webhook has been ended.
+    async def _verdict_while_held(self, incoming: IncomingCall, call: Call, *, lease_seconds: float | None) -> Verdict:
+        """The verdict. Raises CallerLeft and LeaseEnded: then the call to the webhook has been ended.
 
-        When a reconciler dies, its lease on the parent ends, and the next reconciler may call the same hook at once.
-        Hooks are promised that there are never two calls for one parent at a time. So the first call must end with its
-        caller and not with its timeout.
+        When a reconciler dies or stands still, its lease on the parent ends, and the next reconciler may call the same
+        hook at once. Hooks are promised that there are never two calls for one parent at a time. So the first call must
+        end with its caller's lease and not with its timeout.
         """
         async with asyncio.TaskGroup() as group:
             call_task = group.create_task(self._gateway.verdict_on(call))
-            watch_task = group.create_task(_cancel_on_disconnect(receive, call_task))
+            watch_task = group.create_task(_cancelled_at_end(incoming, call_task, lease_seconds))
             call_task.add_done_callback(lambda _: watch_task.cancel())
             self._begin(call_task)
-        if call_task.cancelled():
-            raise Draining("ended: this gateway goes away") if self._stopping.is_set() else CallerLeft
-        return call_task.result()
+        if not call_task.cancelled():
+            return call_task.result()
+        if self._stopping.is_set():
+            raise Draining("ended: this gateway goes away")
+        raise watch_task.result()
 
     def _begin(self, call_task: asyncio.Task[Verdict]) -> None:
         self._in_flight.add(call_task)
@@ -133,25 +146,18 @@ def _traceparent(headers: dict[bytes, bytes]) -> str:
     return value.decode() if _TRACEPARENT.fullmatch(value) else ""
 
 
-async def _body(receive: Receive, *, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise CallerLeft
-        parts.append(message["body"])
-        size += len(parts[-1])
-        if size > limit:
-            raise RequestTooLarge(f"the request is longer than {limit} bytes")
-        if not message["more_body"]:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _cancel_on_disconnect(receive: Receive, call_task: asyncio.Task[Verdict]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _cancelled_at_end(
+    incoming: IncomingCall, call_task: asyncio.Task[Verdict], lease_seconds: float | None
+) -> CallerLeft | CallRefused:
+    """Cancel a call that has to end; returns why."""
+    try:
+        end = await incoming.end(lease_seconds)
+    except MalformedCall as malformed:
+        end = malformed
+    if not isinstance(end, CallerLeft):
+        log.warning("call.ended", **{fields.ERROR: str(end)})
     call_task.cancel()
+    return end
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -4,7 +4,8 @@ MetaloopError
 ├── CallRefused                    the reconciler's fault, or ours; answered with an HTTP status and no verdict
 │   ├── WrongToken                 401
 │   ├── RequestTooLarge            413
-│   ├── MalformedCall              422: the target header does not follow the protocol
+│   ├── LeaseEnded                 408: the caller did not renew its lease in time
+│   ├── MalformedCall              422: the target header, or a line about the lease, does not follow the protocol
 │   └── Draining                   503
 ├── CallerLeft                     the reconciler closed its connection: there is nobody to answer
 └── HookError                      why one hook call has no answer; becomes a `Rejected` verdict with the class's fault
@@ -54,6 +55,12 @@ class RequestTooLarge(CallRefused):
     """The body for the webhook is longer than the limit."""
 
     status = 413
+
+
+class LeaseEnded(CallRefused):
+    """The caller did not renew its lease in time: another reconciler may have the parent by now."""
+
+    status = 408
 
 
 class MalformedCall(CallRefused):

@@ -1,14 +1,16 @@
 """Calls hooks through the hook gateway."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import isinf
 from typing import Final
 
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.hook import DEFAULT_TIMEOUT_SECONDS, Hook, HookName, wanted_timeout
 from metaloop.common.errors import InvalidSpec, Unavailable
 from metaloop.common.hooks import call as wire
-from metaloop.common.http.body import Body
+from metaloop.common.http.body import Body, OpenBody
 from metaloop.common.http.peer import Asked, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
@@ -59,12 +61,28 @@ class HookCaller:
             with span("call hook") as spanned:
                 if spanned.traceparent:
                     headers["traceparent"] = spanned.traceparent
-                answer = await self._gateway.ask("POST", wire.PATH, header_lines(headers), body, permit=lease.check)
+                path, sent = (wire.PATH, body) if isinf(lease.lent_seconds) else (wire.LEASED_PATH, _leased(body, lease))
+                answer = await self._gateway.ask("POST", path, header_lines(headers), sent, permit=lease.check)
         except OSError as error:
             raise Unavailable(f"the hook gateway can't be reached: {error}") from error
         if answer.status != 200:
             raise _gateway_error(answer.status, answer.body)
         return wire.verdict_from_wire(answer.header(wire.VERDICT_HEADER), answer.body)
+
+
+def _leased(body: Body, lease: LeaseGuard) -> OpenBody:
+    """A body with the time for which its call may go on: the gateway ends the call of a caller that stands still."""
+
+    @contextmanager
+    def follow(send: Callable[[bytes], None]) -> Iterator[None]:
+        def tell() -> None:
+            send(wire.renewed_to_wire(lease.lent_seconds))
+
+        tell()
+        with lease.on_extension(tell):
+            yield
+
+    return OpenBody(wire.frames_of(body), follow)
 
 
 def _timeout_of(hook: Hook) -> float:

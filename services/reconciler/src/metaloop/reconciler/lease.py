@@ -1,13 +1,17 @@
 """Whether this worker may still act for a parent."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias, TypeVar
 
 from metaloop.common.errors import LeaseLost
 
 Clock: TypeAlias = Callable[[], float]
 T = TypeVar("T")
+
+_MARGIN: Final = 0.05
+"""The share of a lease that is kept back where another process is told how long it lasts: to tell it takes time."""
 
 
 class LeaseGuard:
@@ -27,11 +31,26 @@ class LeaseGuard:
         self._clock = clock
         self._limit: asyncio.Timeout | None = None
         """Cancels the work that goes on under the lease. None while there is none."""
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def is_valid(self) -> bool:
         """Whether the lease is ours now."""
         return self._clock() < self._ends
+
+    @property
+    def lent_seconds(self) -> float:
+        """How long a process that is told so now may act on our behalf: until shortly before the lease ends."""
+        return self._ends - self._clock() - _MARGIN * self.seconds
+
+    @contextmanager
+    def on_extension(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have `listener` called whenever the lease was extended, for the length of the block."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
 
     def check(self) -> None:
         """Return where the lease is ours now. Raises LeaseLost where it may not be."""
@@ -58,6 +77,8 @@ class LeaseGuard:
         if self.is_valid:
             self._ends = asked_at + self.seconds
             self._schedule_end()
+            for listener in tuple(self._listeners):
+                listener()
 
     def lose(self) -> None:
         """The watcher doesn't know the lease any more, or it ended: what goes on under it ends, too."""

@@ -1,7 +1,7 @@
 """What a sync needs from outside: the API server, events, hooks, subscriptions, and its worker's lease and slot."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Literal, Protocol
 
 from metaloop.common.api.hook import Hook
@@ -85,6 +85,15 @@ class LeaseGuard(Protocol):
 
     def check(self) -> None:
         """Raises LeaseLost if the right has ended. It is checked immediately before each request is sent."""
+        ...
+
+    @property
+    def lent_seconds(self) -> float:
+        """How long whoever is told so now may act on the holder's behalf; infinite for a right without end."""
+        ...
+
+    def on_extension(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `listener` called whenever the right was extended, for the length of the block."""
         ...
 
 

@@ -1,18 +1,25 @@
-"""The call from a reconciler to the gateway: `POST /v1/call`, its headers, and the verdict in the answer.
+"""The call from a reconciler to the gateway: `POST /v2/call`, its headers, and the verdict in the answer.
 
-The bodies are the webhook's own JSON, passed through as bytes in both directions. The target is in headers. A status
+The bodies are the webhook's own JSON, passed through as bytes in both directions. The target is in headers. A call is
+made under a lease: its body comes in frames, a line with the length before each, and a length of zero at the end. Then
+lines follow until the answer: each says how long the lease lasts from then on. A call without a lease, as of a dry run,
+is `POST /v1/call`, with nothing but the body. A status
 other than 200 is about the call to the gateway itself (401 wrong token, 422 malformed target, 503 draining); 200
 carries one of the four verdicts.
 """
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.faults import AnyFault, Fault, fault_of
+from metaloop.common.http.body import Body
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, loads
 
 PATH = "/v1/call"
+LEASED_PATH = "/v2/call"
 TARGET_HEADER = "X-Metaloop-Target"
 PARENT_HEADER = "X-Metaloop-Parent"
 REVISION_HEADER = "X-Metaloop-Revision"
@@ -68,6 +75,57 @@ class Rejected:
 
 
 Verdict: TypeAlias = Accepted | NotModified | Throttled | Rejected
+
+
+END_OF_BODY: Final = b"0\n"
+LONGEST_LINE_BYTES: Final = 32
+_FRAME_BYTES: Final = 64 * 1024
+_LENGTH: Final = re.compile(rb"[0-9]{1,12}")
+_RENEWED: Final = re.compile(rb"-?[0-9]{1,9}\.[0-9]{3}")
+
+
+def frames_of(body: Body) -> Body:
+    """The body of a call under a lease, up to its end, as it is sent."""
+    return (_frame(body) + END_OF_BODY) if isinstance(body, bytes) else _Frames(body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """The frames of a body that is made while it is sent."""
+
+    pieces: Iterable[bytes]
+
+    def __iter__(self) -> Iterator[bytes]:
+        waiting: list[bytes] = []
+        for piece in self.pieces:
+            waiting.append(piece)
+            if sum(map(len, waiting)) >= _FRAME_BYTES:
+                yield _frame(b"".join(waiting))
+                waiting.clear()
+        yield _frame(b"".join(waiting)) + END_OF_BODY
+
+
+def _frame(piece: bytes) -> bytes:
+    return b"%d\n%s" % (len(piece), piece) if piece else b""
+
+
+def length_from_wire(line: bytes) -> int:
+    """The length of a frame from its line, without the line's end. Raises ValueError for anything else."""
+    if not _LENGTH.fullmatch(line):
+        raise ValueError(f"no length of a frame: {line[:40]!r}")
+    return int(line)
+
+
+def renewed_to_wire(seconds: float) -> bytes:
+    """The line after the body which says that the lease lasts for so long from now on."""
+    return b"%.3f\n" % seconds
+
+
+def renewed_from_wire(line: bytes) -> float:
+    """The seconds of a line, without its end. Raises ValueError for anything else."""
+    if not _RENEWED.fullmatch(line):
+        raise ValueError(f"no length of a lease: {line[:40]!r}")
+    return float(line)
 
 
 def target_header(target: JsonObject) -> str:

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 from httptools import HttpParserError, HttpParserUpgrade
 
 from metaloop.common.http.answer import Answer, AnswerReader
+from metaloop.common.http.body import END, Follow, chunk
 
 Permit: TypeAlias = Callable[[], None]
 """Called immediately before a request is sent, with nothing in between. What it raises prevents that."""
@@ -58,8 +59,10 @@ class Connection(asyncio.Protocol):
         """How long it has not been used."""
         return self._loop.time() - self._idle_since
 
-    async def exchange(self, *request: bytes, rest: Iterable[bytes] = (), permit: Permit = always) -> Answer:
+    async def exchange(self, *request: bytes, rest: Iterable[bytes] = (), follow: Follow | None = None, permit: Permit = always) -> Answer:
         """Send a request, given in parts, and return its answer. The `rest` is made as fast as the server takes it.
+
+        A body in chunks goes on with what is sent in the block of `follow`, until the answer is there.
 
         Raises NoAnswer, and what `permit` raises. The connection is closed if this fails or is cancelled.
         """
@@ -73,7 +76,7 @@ class Connection(asyncio.Protocol):
             self._transport.writelines(request)
             if rest:
                 await self._send(rest, answered=self._expected.done)
-            end = await self._expected
+            end = await (self._expected if follow is None else self._followed(self._expected, follow))
         finally:
             if isinstance(end, NoAnswer):
                 self.cut()
@@ -100,6 +103,19 @@ class Connection(asyncio.Protocol):
             self._transport.write(piece)
             await asyncio.sleep(0)  # others go first: making a piece takes time
         self._is_sending = False
+
+    async def _followed(self, expected: "asyncio.Future[Answer | NoAnswer]", follow: Follow) -> Answer | NoAnswer:
+        """The end of an exchange, while which more of its body may be sent."""
+
+        def send(piece: bytes) -> None:
+            if self._transport is not None and not expected.done():
+                self._transport.write(chunk(piece))
+
+        with follow(send):
+            end = await expected
+        if self._transport is not None:
+            self._transport.write(END)
+        return end
 
     def pause_writing(self) -> None:
         """Wait before more is written: the server is slow."""

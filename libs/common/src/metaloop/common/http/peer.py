@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from aiohappyeyeballs import start_connection
 
 from metaloop.common.http.answer import Answer
-from metaloop.common.http.body import Body, chunks_of
+from metaloop.common.http.body import Body, OpenBody, chunk, chunks_of, open_chunks_of
 from metaloop.common.http.connection import ClosedWhileIdle, Connection, Permit, always
 from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 
@@ -42,7 +42,7 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
-def _framing(body: Body | None) -> bytes:
+def _framing(body: Body | OpenBody | None) -> bytes:
     """The header that says how long a body is, or how its end is found."""
     if body is None:
         return b""
@@ -52,7 +52,9 @@ def _framing(body: Body | None) -> bytes:
 class Asked(Protocol):
     """A server that answers requests, wherever it is."""
 
-    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(
+        self, method: str, target: str, headers: bytes, body: Body | OpenBody | None = None, *, permit: Permit = always
+    ) -> Answer:
         """The answer to one request. `headers` comes from `header_lines`. Raises OSError where there is none.
 
         A body that isn't `bytes` is iterated over once for each time that it is sent.
@@ -89,7 +91,9 @@ class Peer:
         """The most recently used connection is the last."""
         self._is_closed = False
 
-    async def ask(self, method: str, target: str, headers: bytes, body: Body | None = None, *, permit: Permit = always) -> Answer:
+    async def ask(
+        self, method: str, target: str, headers: bytes, body: Body | OpenBody | None = None, *, permit: Permit = always
+    ) -> Answer:
         """The answer to one request. `target` is an encoded path with its query; `headers` comes from `header_lines`.
 
         The caller sets the timeout. HEAD is not supported: its answers announce a body that does not follow. Raises
@@ -112,11 +116,21 @@ class Peer:
         while self._kept:
             self._kept.pop().cut()
 
-    async def _exchange(self, connection: Connection, head: bytes, body: Body, *, permit: Permit) -> Answer:
-        if isinstance(body, bytes):
-            answer = await connection.exchange(head, body, permit=permit)
-        else:
-            answer = await connection.exchange(head, rest=chunks_of(body), permit=permit)
+    @property
+    def kept(self) -> int:
+        """How many connections wait for the next request."""
+        return len(self._kept)
+
+    async def _exchange(self, connection: Connection, head: bytes, body: Body | OpenBody, *, permit: Permit) -> Answer:
+        match body:
+            case bytes():
+                answer = await connection.exchange(head, body, permit=permit)
+            case OpenBody(beginning=bytes() as beginning, follow=follow):
+                answer = await connection.exchange(head, chunk(beginning), follow=follow, permit=permit)
+            case OpenBody(beginning=beginning, follow=follow):
+                answer = await connection.exchange(head, rest=open_chunks_of(beginning), follow=follow, permit=permit)
+            case _:
+                answer = await connection.exchange(head, rest=chunks_of(body), permit=permit)
         if self._is_closed:
             connection.cut()
         elif connection.is_usable:

@@ -1,10 +1,11 @@
 """The driver of dry runs: it calls the hooks and records what the sync would write. It has no means to write."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from typing import Literal, assert_never
 
 from metaloop.common.api.kinds import KINDS
@@ -222,8 +223,15 @@ class _EventRecorder:
 class _EndlessLease:
     """The lease of a dry run, which writes nothing and competes with nobody."""
 
+    lent_seconds = inf
+
     def check(self) -> None:
         """Permit every request."""
+
+    def on_extension(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Do nothing: it needs no extension."""
+        del listener
+        return nullcontext()
 
 
 class _OnlySlot:
