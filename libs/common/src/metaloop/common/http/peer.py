@@ -122,15 +122,13 @@ class Peer:
         return len(self._kept)
 
     async def _exchange(self, connection: Connection, head: bytes, body: Body | OpenBody, *, permit: Permit) -> Answer:
-        match body:
-            case bytes():
-                answer = await connection.exchange(head, body, permit=permit)
-            case OpenBody(beginning=bytes() as beginning, follow=follow):
-                answer = await connection.exchange(head, chunk(beginning), follow=follow, permit=permit)
-            case OpenBody(beginning=beginning, follow=follow):
-                answer = await connection.exchange(head, rest=open_chunks_of(beginning), follow=follow, permit=permit)
-            case _:
-                answer = await connection.exchange(head, rest=chunks_of(body), permit=permit)
+        if isinstance(body, OpenBody):
+            parts, rest = ((chunk(body.beginning),), ()) if isinstance(body.beginning, bytes) else ((), open_chunks_of(body.beginning))
+            answer = await connection.exchange(head, *parts, rest=rest, follow=body.follow, permit=permit)
+        elif isinstance(body, bytes):
+            answer = await connection.exchange(head, body, permit=permit)
+        else:
+            answer = await connection.exchange(head, rest=chunks_of(body), permit=permit)
         if self._is_closed:
             connection.cut()
         elif connection.is_usable:
