@@ -123,6 +123,37 @@ def test_a_call_of_a_caller_that_vanished_ends_with_its_keep_alive():
     assert on_virtual_time(main()) == [1, 0]
 
 
+def test_a_short_partition_only_delays_an_answer():
+    async def main() -> tuple[str, float]:
+        scene = await Scene(CallFate(seconds=1)).started()
+        began, asking = now(), asyncio.ensure_future(scene.ask())
+        await asyncio.sleep(0.5)
+        scene.port.cut(GATEWAY)
+        await asyncio.sleep(2)
+        scene.port.join(GATEWAY)
+        return (await asking)[0], now() - began
+
+    verdict, seconds = on_virtual_time(main())
+
+    assert verdict == "accepted"
+    assert 2.5 < seconds < 2.6
+
+
+def test_a_caller_that_reaches_the_gateway_again_learns_soon_that_its_connection_is_gone():
+    async def main() -> float:
+        scene = await Scene(CallFate(seconds=4.9)).started()
+        began, asking = now(), asyncio.ensure_future(scene.ask())
+        await asyncio.sleep(0.1)
+        scene.port.cut(GATEWAY)
+        await asyncio.sleep(6)
+        scene.port.join(GATEWAY)
+        with pytest.raises(NoAnswer):
+            await asking
+        return now() - began
+
+    assert 8 < on_virtual_time(main()) < 8.2
+
+
 def test_a_gateway_that_crashes_ends_its_calls():
     async def main() -> int:
         scene = await Scene(CallFate(seconds=4)).started()

@@ -18,7 +18,9 @@ from metaloop.simulation.webhooks import caller
 _NOTICED_SECONDS: Final = 4.0
 """How long the gateway takes to notice that a caller vanished without a word: its keep-alive."""
 _CALLER_NOTICES_SECONDS: Final = 30.0
-"""How long a caller takes to notice that the gateway did: its keep-alive."""
+"""How long a caller takes to notice that the gateway vanished without a word: its keep-alive."""
+_RESET_SECONDS: Final = 2.0
+"""How long a caller that reaches the gateway again takes to notice that the connection is gone: until it sends more."""
 _APART_SECONDS: Final = 1e-6
 
 
@@ -31,6 +33,11 @@ class _Exchange:
     """Whether more may follow what was sent of the body."""
     reply: "asyncio.Future[Answer]"
     is_disconnected: bool = False
+    """Whether the gateway knows that the connection is gone."""
+    cuts: int = 0
+    """How often caller and gateway were parted."""
+    kept: Answer | None = None
+    """The answer that arrives once they are no longer."""
     status: int = 0
     answer_headers: tuple[tuple[bytes, bytes], ...] = ()
     _arrived: deque[bytes] = field(default_factory=deque[bytes])
@@ -142,10 +149,20 @@ class GatewayPeer:
             elif not self._port.is_alive:
                 self._network.later(self._network.trip(), exchange.disconnect)
             elif not self._port.reaches(GATEWAY):
-                self._network.later(_NOTICED_SECONDS, exchange.disconnect)
-                self._network.later(_CALLER_NOTICES_SECONDS, _break, exchange)
+                exchange.cuts += 1
+                self._network.later(_NOTICED_SECONDS, self._give_up, exchange, exchange.cuts, exchange.disconnect)
+                self._network.later(_CALLER_NOTICES_SECONDS, self._give_up, exchange, exchange.cuts, lambda: _break(exchange))
+            elif exchange.is_disconnected:
+                self._network.later(_RESET_SECONDS, _break, exchange)
+            elif exchange.kept is not None:
+                self._network.later(self._network.trip(), self._return, exchange, exchange.kept)
 
         return notice
+
+    def _give_up(self, exchange: _Exchange, cut: int, act: Callable[[], None]) -> None:
+        """Act where the two were parted all the time since."""
+        if exchange.cuts == cut and not self._port.reaches(GATEWAY):
+            act()
 
     def _arrive(self, gateway: Process, theirs: Port, exchange: _Exchange, request: tuple[str, str]) -> None:
         if not theirs.is_alive or gateway.service is None or exchange.is_disconnected:
@@ -169,7 +186,9 @@ class GatewayPeer:
         gateway.spawn(lambda: asyncio.get_running_loop().create_task(serve(), name="http request"))
 
     def _return(self, exchange: _Exchange, answer: Answer) -> None:
-        if self._port.reaches(GATEWAY) and not exchange.reply.done():
+        if not self._port.reaches(GATEWAY):
+            exchange.kept = answer
+        elif not exchange.reply.done():
             exchange.reply.set_result(answer)
 
 

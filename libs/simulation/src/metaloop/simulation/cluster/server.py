@@ -24,7 +24,14 @@ REQUEST_SECONDS: Final = 30.0
 _COLLECT_SECONDS: Final = (0.05, 0.8)
 """How long the garbage collector takes to notice that an owner is gone."""
 _QUOTE: Final = b'"'
-_REASONS: Final = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+_REASONS: Final = {
+    404: "NotFound",
+    409: "Conflict",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 class ApiServer:
