@@ -1,4 +1,6 @@
+import asyncio
 from collections import Counter
+from random import Random
 
 import pytest
 from virtual import network, on_virtual_time
@@ -6,9 +8,10 @@ from virtual import network, on_virtual_time
 from metaloop.common.kube.transport import Request
 from metaloop.simulation.__main__ import run_crash
 from metaloop.simulation.cluster.server import ApiServer
-from metaloop.simulation.faultplan import INCIDENTS, CrashPoint, FaultPlan, Kind, RandomFaults
+from metaloop.simulation.faultplan import INCIDENTS, CrashPoint, FaultPlan, Kind, RandomFaults, api_server_lags
 from metaloop.simulation.history import History
 from metaloop.simulation.network import DELIVERED, NORMAL, Answered, Port
+from metaloop.simulation.world import World
 
 POST = Request(method="POST", target="/api/v1/namespaces/default/configmaps")
 GET = Request(method="GET", target="/api/v1/namespaces/default/configmaps/a")
@@ -51,6 +54,30 @@ def test_a_seed_decides_what_strikes():
     first, second, other = (fates(RandomFaults(seed, kinds=[Kind.REQUESTS], factor=4.0), POST) for seed in ("1", "1", "2"))
 
     assert first == second != other
+
+
+def test_an_api_server_that_lags_shows_everything_late_to_one_process():
+    plan = RandomFaults("1", kinds=[Kind.LAGS], factor=4.0)
+    plan.lagging = "watcher-1"
+
+    late = {process: {plan.of_watch_event(process) for _ in range(50)} for process in ("watcher-1", "watcher-2")}
+
+    assert late == {"watcher-1": {4.0}, "watcher-2": {0.0}}
+
+
+def test_a_lag_ends_by_itself():
+    async def main() -> list[str]:
+        world = World(seed="1", plan=RandomFaults("1", kinds=[Kind.CLOCKS]))
+        world.start()
+        api_server_lags(world, Random(1))
+        during = world.plan.lagging
+        await asyncio.sleep(10.1)
+        return [during, world.plan.lagging]
+
+    during, after = on_virtual_time(main())
+
+    assert during in {"watcher-1", "watcher-2"}
+    assert not after
 
 
 def test_nothing_strikes_once_the_plan_has_ceased():

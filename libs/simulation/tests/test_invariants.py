@@ -13,10 +13,11 @@ from metaloop.common.report import SyncReport, Write
 from metaloop.common.testing.builders import job_key
 from metaloop.simulation.faultplan import FaultPlan
 from metaloop.simulation.invariants import Invariants
-from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE
+from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE, THINGS
 from metaloop.simulation.webhooks import HookCall
 from metaloop.simulation.world import World
 
+CONTROLLER: JsonObject = {"metadata": {"name": job_key().controller.name}}
 PARENT: JsonObject = {"metadata": {"name": "parent", "namespace": NAMESPACE, "uid": "p", "resourceVersion": "1"}, "spec": {}}
 
 
@@ -38,7 +39,11 @@ class Scene:
         parent: JsonObject = {**PARENT, "spec": spec or {}}
         children: JsonObject = {"ConfigMap.v1": observed or {}}
         call = HookCall(
-            path="/sets/sync", parent=parent, request={"parent": parent, "children": children}, caller=f"{caller}#1", began=now()
+            path="/sets/sync",
+            parent=parent,
+            request={"controller": CONTROLLER, "parent": parent, "children": children},
+            caller=f"{caller}#1",
+            began=now(),
         )
         for listener in self.world.webhooks.on_begin:
             listener(call)
@@ -225,6 +230,43 @@ def test_own_writes_are_waited_for_no_longer_than_two_seconds():
         await asyncio.sleep(2.5)
         made.grant()
         made.begin("reconciler-1", observed={"a": child})
+        return made.violations
+
+    assert on_virtual_time(main()) == []
+
+
+async def changed(made: Scene, *, waits_seconds: float) -> HookCall:
+    """A call for another parent, so long after a user created one."""
+    made.world.create(THINGS, {"metadata": {"name": "changed"}, "spec": {}})
+    await asyncio.sleep(waits_seconds)
+    return made.begin("reconciler-1")
+
+
+def test_a_parent_that_waits_while_others_are_served_is_noticed():
+    async def main() -> list[str]:
+        made = await scene()
+        await changed(made, waits_seconds=71)
+        return made.violations
+
+    assert on_virtual_time(main()) == ["changed waits for its hook while others are served"]
+
+
+def test_a_parent_may_wait_for_a_while():
+    async def main() -> list[str]:
+        made = await scene()
+        await changed(made, waits_seconds=69)
+        return made.violations
+
+    assert on_virtual_time(main()) == []
+
+
+def test_a_parent_that_is_deleted_waits_for_nothing():
+    async def main() -> list[str]:
+        made = await scene()
+        made.world.create(THINGS, {"metadata": {"name": "changed"}, "spec": {}})
+        made.world.delete(THINGS, "changed")
+        await asyncio.sleep(71)
+        made.begin("reconciler-1")
         return made.violations
 
     assert on_virtual_time(main()) == []

@@ -90,3 +90,15 @@ def test_tasks_of_a_group_are_cancelled_in_the_order_in_which_they_began():
         on_virtual_time(main())
 
     assert cancelled == [*range(50)]
+
+
+def test_timers_of_one_moment_fire_in_the_order_in_which_they_were_made():
+    async def main() -> list[int]:
+        fired: list[int] = []
+        loop = asyncio.get_running_loop()
+        for number in range(5):
+            loop.call_at(loop.time() + 1, fired.append, number)
+        await asyncio.sleep(2)
+        return fired
+
+    assert on_virtual_time(main()) == [0, 1, 2, 3, 4]

@@ -7,11 +7,13 @@ import sys
 import pytest
 
 from metaloop.simulation.faultplan import FaultPlan, RandomFaults
+from metaloop.simulation.more_stories import ALL_STORIES
 from metaloop.simulation.run import Result, run
 from metaloop.simulation.stories import STORIES
 
 DIGEST = """
 from metaloop.simulation.faultplan import RandomFaults
+from metaloop.simulation.more_stories import ALL_STORIES
 from metaloop.simulation.run import run
 from metaloop.simulation.stories import STORIES
 print(run(STORIES["change"], RandomFaults("3"), seed="3").history.digest)
@@ -22,9 +24,9 @@ def shown(result: Result) -> str:
     return "\n".join([*result.problems, *result.history.lines[-40:]])
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", ALL_STORIES)
 def test_a_story_ends_well_where_nothing_goes_wrong(name: str):
-    result = run(STORIES[name], FaultPlan(), seed="1")
+    result = run(ALL_STORIES[name], FaultPlan(), seed="1")
 
     assert result.is_good, shown(result)
 

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from metaloop.simulation.faultplan import CrashPoint, RandomFaults
+from metaloop.simulation.more_stories import ALL_STORIES
 from metaloop.simulation.run import Result, run
 from metaloop.simulation.stories import STORIES
 
@@ -17,13 +18,13 @@ _SEED_OF_CRASHES = "1"
 
 def run_seed(seed: int) -> Result:
     """The run of a seed: it decides the story, too."""
-    story = [*STORIES.values()][seed % len(STORIES)]
+    story = [*ALL_STORIES.values()][seed % len(ALL_STORIES)]
     return run(story, RandomFaults(str(seed)), seed=str(seed))
 
 
 def run_crash(story: str, point: int | None) -> Result:
     """The run of a story in which one process crashes at a point; none does where it is None."""
-    return run(STORIES[story], CrashPoint(point), seed=_SEED_OF_CRASHES)
+    return run(ALL_STORIES[story], CrashPoint(point), seed=_SEED_OF_CRASHES)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,7 +78,7 @@ def _say(line: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m metaloop.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="repeat the run of this seed, and show its history")
-    parser.add_argument("--story", choices=[*STORIES], help="repeat this story with a crash at --crash-point, and show its history")
+    parser.add_argument("--story", choices=[*ALL_STORIES], help="repeat this story with a crash at --crash-point, and show its history")
     parser.add_argument("--crash-point", type=int, help="which write or message; without it nothing crashes")
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds to run (500)")
     parser.add_argument("--first-seed", type=int, default=0, help="the first of them (0)")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
+_LAG_SECONDS: Final = 4.0
+"""Longer than a parent waits for the watcher's cache to see our own writes."""
 _SILENCE_SECONDS: Final = 90.0
 """Longer than the silence after which a watch is opened again."""
 
@@ -25,6 +27,9 @@ class FaultPlan:
 
     points = 0
     """How many writes and messages there were so far that could be a crash point."""
+
+    lagging: str = ""
+    """The process whose API server shows everything late; empty for none."""
 
     settling_seconds = 10.0
     """How long after everything is as desired nothing may happen any more."""
@@ -107,6 +112,7 @@ class Kind(Enum):
     REQUESTS = "requests"
     MESSAGES = "messages"
     WATCH_EVENTS = "late watch events"
+    LAGS = "an API server that lags"
     SLOW_CALLS = "slow webhooks"
     FAILED_CALLS = "failing webhooks"
     CRASHES = "crashes"
@@ -179,8 +185,8 @@ class RandomFaults(FaultPlan):
 
     def of_watch_event(self, process: str) -> float:
         """How late an event is: most are in time."""
-        del process
-        return self._random.choice((0.05, 0.5, 3.0)) if self._strikes(Kind.WATCH_EVENTS, _WATCH_EVENTS_LATE) else 0.0
+        late = self._random.choice((0.05, 0.5, 3.0)) if self._strikes(Kind.WATCH_EVENTS, _WATCH_EVENTS_LATE) else 0.0
+        return max(late, _LAG_SECONDS) if process == self.lagging else late
 
     def of_call(self, path: str) -> CallFate:
         """What becomes of a call: most are answered soon."""
@@ -271,6 +277,18 @@ def watches_go_silent(world: "World", random: Random) -> None:
     world.plan.settling_seconds = _SILENCE_SECONDS
 
 
+def api_server_lags(world: "World", random: Random) -> None:
+    """A process watches another API server for a while, which hears of all changes seconds later."""
+    process, seconds = random.choice(world.watchers), random.choice((2.0, 10.0))
+    world.history.note(process.name, f"its API server LAGS for {seconds:g} s")
+    world.plan.lagging = process.name
+    world.network.later(seconds, _stop_lagging, world.plan)
+
+
+def _stop_lagging(plan: FaultPlan) -> None:
+    plan.lagging = ""
+
+
 def resource_fails(world: "World", random: Random) -> None:
     """The API server fails all requests for one resource for a while."""
     info = random.choice([collection.info for collection in world.api.store.collections.values()])
@@ -304,6 +322,7 @@ INCIDENTS: Final[Sequence[tuple[Kind, Incident]]] = (
     (Kind.BROKER, broker_restart),
     (Kind.WATCHES, watches_end),
     (Kind.SILENCE, watches_go_silent),
+    (Kind.LAGS, api_server_lags),
     (Kind.RESOURCES, resource_fails),
     (Kind.CLOCKS, clock_jumps),
     (Kind.BURSTS, burst),
@@ -316,5 +335,6 @@ def _mend(world: "World") -> None:
             process.port.join(peer)
         process.resume()
     world.broker.start()
+    _stop_lagging(world.plan)
     for info in tuple(world.api.broken):
         world.api.mend_resource(info)

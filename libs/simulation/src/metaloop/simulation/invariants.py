@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.job import JobKey
@@ -22,12 +22,21 @@ if TYPE_CHECKING:
 
 _ENDED_SECONDS: Final = 0.05
 """How long a gateway takes to end a call."""
+_FAIR_SECONDS: Final = 60.0
+"""Longer than any lease, backoff of a change, or wait for a watch: no parent that a user changed waits for longer while
+others are served."""
 _GATE_SECONDS: Final = 1.9
 """A little less than a parent waits for the watcher's cache to see its writes."""
 _SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
 """The resources whose objects hooks are shown."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
 """Resources that the services write for themselves, now and then."""
+
+
+_Unit: TypeAlias = tuple[str, str, str]
+"""The name of a controller, and the namespace and name of a parent."""
+_Children: TypeAlias = frozenset[tuple[str, str]]
+"""Kind and name of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +61,12 @@ class _Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """The last good answer that a reconciler got for a parent."""
+class _Change:
+    """A user's change of a parent for which no hook was called yet."""
 
-    children: frozenset[tuple[str, str]]
-    """Kind and name of each."""
+    at: float
+    name: str
+    generation: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,12 +76,14 @@ class Invariants:
     world: "World"
     writes: int = 0
     """How many writes of services there were to anything but bookkeeping."""
-    _reports: dict[tuple[str, str], list[_Report]] = field(default_factory=dict[tuple[str, str], list[_Report]])
-    """The last reports about each parent, by namespace and name."""
-    _grants: dict[tuple[str, str], _Grant] = field(default_factory=dict[tuple[str, str], _Grant])
-    """The last grant of each parent, by namespace and name."""
-    _answers: dict[tuple[str, str], _Answer] = field(default_factory=dict[tuple[str, str], _Answer])
-    """By the process that called, and the parent's UID."""
+    _reports: dict[_Unit, list[_Report]] = field(default_factory=dict[_Unit, list[_Report]])
+    """The last reports about each unit of work."""
+    _grants: dict[_Unit, _Grant] = field(default_factory=dict[_Unit, _Grant])
+    """The last grant of each unit of work."""
+    _answers: dict[tuple[str, str], dict[str, _Children]] = field(default_factory=dict[tuple[str, str], dict[str, _Children]])
+    """The children in the last good answers: by the process that called and the parent's UID, and by controller."""
+    _changes: dict[str, _Change] = field(default_factory=dict[str, _Change])
+    """By the parent's UID."""
 
     def watch(self) -> None:
         """Begin to watch."""
@@ -84,6 +96,7 @@ class Invariants:
     def _begun(self, call: HookCall) -> None:
         """Two calls for one unit of work are never live at once, except those of one sync for several revisions."""
         self._check_view(call)
+        self._check_fairness(call)
         for other in self.world.webhooks.live:
             is_one_sync = other.caller == call.caller and _spec(other.parent) != _spec(call.parent)
             if other.unit == call.unit and not is_one_sync and not self._is_frozen(other):
@@ -91,12 +104,12 @@ class Invariants:
                 self.world.history.violation(f"two live hook calls for {name}: by {other.caller} and by {call.caller}")
 
     def _reported(self, watcher: Port, report: SyncReport) -> None:
-        now, key = asyncio.get_running_loop().time(), (report.key.namespace, report.key.name)
+        now, key = asyncio.get_running_loop().time(), _unit(report.key)
         recent = [each for each in self._reports.get(key, ()) if now - each.at <= _GATE_SECONDS]
         self._reports[key] = [*recent, _Report(at=now, watcher=watcher, writes=report.writes)]
 
     def _granted(self, watcher: Port, key: JobKey) -> None:
-        self._grants[key.namespace, key.name] = _Grant(at=asyncio.get_running_loop().time(), watcher=watcher)
+        self._grants[_unit(key)] = _Grant(at=asyncio.get_running_loop().time(), watcher=watcher)
 
     def _check_view(self, call: HookCall) -> None:
         """A hook is shown everything of which its watcher knew that we wrote it when it granted the parent.
@@ -104,15 +117,34 @@ class Invariants:
         Unless the watcher has waited for that for long enough.
         """
         name = unstructured.name(call.parent)
-        key = (unstructured.namespace(call.parent), name)
+        key = (_controller(call), unstructured.namespace(call.parent), name)
         grant = self._grants.get(key)
-        if grant is None or "children" not in call.request:
+        if grant is None or not {"children", "attachments"} & call.request.keys():
             return  # a customize hook is shown the parent alone
         observed = {unstructured.uid(each): each for each in (call.parent, *_observed(call.request))}
         known = [write for report in self._reports.get(key, ()) if not grant.may_be_older_than(report) for write in report.writes]
         for write in known:
             if self._is_hidden(write, observed.get(write.uid)):
                 self.world.history.violation(f"the hook of {name} is not shown our own write to {write.resource.resource} {write.name}")
+
+    def _check_fairness(self, call: HookCall) -> None:
+        """No parent that a user changed waits for too long while others are served."""
+        now, uid = asyncio.get_running_loop().time(), unstructured.uid(call.parent)
+        change = self._changes.get(uid)
+        if change is not None and unstructured.generation(call.parent) >= change.generation:
+            del self._changes[uid]
+        bound = _FAIR_SECONDS + self.world.plan.settling_seconds  # a silent watch shows nothing for that long
+        for late in [other for other, each in self._changes.items() if other != uid and now - each.at > bound]:
+            self.world.history.violation(f"{self._changes.pop(late).name} waits for its hook while others are served")
+
+    def _user_changed(self, event: Event) -> None:
+        obj, before = event.obj, event.before
+        uid, generation = unstructured.uid(obj), unstructured.generation(obj)
+        if unstructured.is_deleting(obj) or event.type == "DELETED":
+            self._changes.pop(uid, None)
+        elif before is None or generation > unstructured.generation(before):
+            at = asyncio.get_running_loop().time()
+            self._changes.setdefault(uid, _Change(at=at, name=unstructured.name(obj), generation=generation))
 
     def _is_hidden(self, write: Write, seen: JsonObject | None) -> bool:
         """Whether a view is older than a write. `seen` is the object in it."""
@@ -135,9 +167,13 @@ class Invariants:
 
     def _answered(self, call: HookCall, answered: JsonObject) -> None:
         found = _children(answered)
-        self._answers[call.caller.partition("#")[0], unstructured.uid(call.parent)] = _Answer(children=found)
+        if found is None:
+            return  # the answer of a customize hook
+        self._answers.setdefault((call.caller.partition("#")[0], unstructured.uid(call.parent)), {})[_controller(call)] = found
 
     def _changed(self, info: ResourceInfo, event: Event, actor: str) -> None:
+        if actor == "user" and info.id == THINGS.id:
+            self._user_changed(event)
         if not actor.startswith(("watcher", "reconciler")) or info.resource in _BOOKKEEPING:
             return
         self.writes += 1
@@ -150,11 +186,11 @@ class Invariants:
         owner = controller_ref(child)
         if owner is None or info.resource == "controllerrevisions":
             return
-        answer = self._answers.get((actor, owner.uid))
+        answers = self._answers.get((actor, owner.uid))
         name = unstructured.name(child)
-        if answer is None:
+        if answers is None:
             self.world.history.violation(f"{actor} deleted {info.resource} {name} without a good answer")
-        elif (info.kind, name) in answer.children:
+        elif any((info.kind, name) in children for children in answers.values()):
             self.world.history.violation(f"{actor} deleted {info.resource} {name}, which its last answer desires")
 
 
@@ -164,15 +200,27 @@ def _is_deletion(event: Event, before: JsonObject) -> bool:
     return unstructured.is_deleting(event.obj) and not unstructured.is_deleting(before)
 
 
-def _children(answered: JsonObject) -> frozenset[tuple[str, str]]:
+def _children(answered: JsonObject) -> _Children | None:
+    """What a sync or finalize hook desires; None for another hook's answer."""
     found: JsonValue = answered.get("children", answered.get("attachments"))
-    children = [each for each in found if is_object(each)] if is_array(found) else []
+    if not is_array(found):
+        return None
+    children = [each for each in found if is_object(each)]
     return frozenset((unstructured.kind(each), unstructured.name(each)) for each in children)
+
+
+def _controller(call: HookCall) -> str:
+    return unstructured.name(unstructured.child_object(call.request, "controller"))
+
+
+def _unit(key: JobKey) -> _Unit:
+    return key.controller.name, key.namespace, key.name
 
 
 def _observed(request: JsonObject) -> Iterable[JsonObject]:
     """The children that a hook is shown."""
-    for group in unstructured.child_object(request, "children").values():
+    groups = [*unstructured.child_object(request, "children").values(), *unstructured.child_object(request, "attachments").values()]
+    for group in groups:
         yield from (each for each in group.values() if is_object(each)) if is_object(group) else ()
 
 

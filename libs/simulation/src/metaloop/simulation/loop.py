@@ -40,7 +40,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now = START_SECONDS
         self._ready: deque[asyncio.Handle]
-        self._scheduled: list[asyncio.TimerHandle]
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        """A heap of the timers by when they are due; those of one moment in the order in which they were made."""
+        self._timers_made = 0
         self._stalled: dict[str, list[asyncio.Handle]] = {}
         self._countdowns: dict[str, tuple[int, Callable[[], object]]] = {}
         """For a process, after how many more callbacks what happens."""
@@ -50,6 +52,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Seconds of virtual time."""
         return self._now
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
+        """Have `callback` called at a time of this loop. The base class compares timers in Python, which costs more."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (when, self._timers_made, timer))
+        return timer
 
     def stall(self, process: str) -> None:
         """Run nothing of a process until `resume`, as if it were stopped by a signal."""
@@ -75,13 +84,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def _run_once(self) -> None:
-        ready, scheduled = self._ready, self._scheduled
+        ready, timers = self._ready, self._timers
         if not ready and not self._stopping:
             self._advance()
-        while scheduled and scheduled[0].when() <= self._now:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
-            ready.append(timer)
+        while timers and timers[0][0] <= self._now:
+            ready.append(heapq.heappop(timers)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle.cancelled():
@@ -110,12 +117,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _advance(self) -> None:
         """Let the time pass until the next timer."""
-        scheduled = self._scheduled
-        while scheduled and scheduled[0].cancelled():
-            heapq.heappop(scheduled)._scheduled = False  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
-        if not scheduled:
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if not timers:
             raise NothingLeft("no callback is ready and no timer is set")
-        self._now = max(self._now, scheduled[0].when())
+        self._now = max(self._now, timers[0][0])
 
     _stopping: bool
 

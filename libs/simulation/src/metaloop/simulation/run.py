@@ -51,7 +51,7 @@ def run(story: Story, plan: FaultPlan, *, seed: str) -> Result:
     gc.disable()  # its runs would depend on what happened in this process before
     try:
         with _logged_to(history), asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            return runner.run(_run(story, plan, World(seed=seed, plan=plan, history=history)))
+            return runner.run(_run(story, plan, World(seed=seed, plan=plan, history=history, size=story.size)))
     finally:
         if was_enabled:
             gc.enable()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from metaloop.common.api.kinds import KINDS
@@ -12,7 +12,7 @@ from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS
 from metaloop.simulation.webhooks import Hook
-from metaloop.simulation.world import World
+from metaloop.simulation.world import Size, World
 from metaloop.watcher.served import CRDS
 
 COMPOSITES: Final = KINDS["CompositeController"].resource
@@ -30,6 +30,7 @@ class Story:
     name: str
     act: Callable[[World], Awaitable[None]]
     problem: Problem
+    size: Size = field(default_factory=Size)
 
 
 # -- hooks -------------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ async def _create(world: World) -> None:
     await asyncio.sleep(1)
     for name in ("a", "b", "c"):
         thing(world, name)
-    await patience(world, _all(has(3, "first"), has(3, "first", parent="b"), has(3, "first", parent="c")))
+    await patience(world, all_of(has(3, "first"), has(3, "first", parent="b"), has(3, "first", parent="c")))
 
 
 async def _change(world: World) -> None:
@@ -303,17 +304,18 @@ async def _scale_in(world: World) -> None:
     await asyncio.sleep(0.05)
     for reconciler in world.reconcilers[1:]:
         await reconciler.stop()
-    await patience(world, _all(*(has(2, "first", parent=name) for name in ("a", "b", "c", "d"))))
+    await patience(world, all_of(*(has(2, "first", parent=name) for name in ("a", "b", "c", "d"))))
 
 
-def _all(*problems: Problem) -> Problem:
+def all_of(*problems: Problem) -> Problem:
+    """What is not yet as it should be of several things."""
     return lambda world: next((found for each in problems if (found := each(world))), "")
 
 
 STORIES: Final[Mapping[str, Story]] = {
     story.name: story
     for story in (
-        Story(name="create", act=_create, problem=_all(*(has(3, "first", parent=name) for name in ("a", "b", "c")))),
+        Story(name="create", act=_create, problem=all_of(*(has(3, "first", parent=name) for name in ("a", "b", "c")))),
         Story(name="change", act=_change, problem=has(4, "third")),
         Story(name="drift", act=_drift, problem=_routes_as_desired),
         Story(name="finalize", act=_finalize, problem=_all_gone),
@@ -324,6 +326,6 @@ STORIES: Final[Mapping[str, Story]] = {
         Story(name="controller-edit", act=_controller_edit, problem=has(3, "first!")),
         Story(name="crd-change", act=_crd_change, problem=has(3, "second")),
         Story(name="failover", act=_failover, problem=has(2, "second")),
-        Story(name="scale-in", act=_scale_in, problem=_all(*(has(2, "first", parent=name) for name in ("a", "b", "c", "d")))),
+        Story(name="scale-in", act=_scale_in, problem=all_of(*(has(2, "first", parent=name) for name in ("a", "b", "c", "d")))),
     )
 }

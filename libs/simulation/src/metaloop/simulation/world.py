@@ -52,6 +52,8 @@ class Size:
     watchers: int = 2
     reconcilers: int = 2
     gateways: int = 1
+    shards: int = 1
+    """How many shards the watchers share, in turn."""
 
 
 _WATCHER_SETTINGS: Final = WatcherSettings(leader_election=True, leader_lease_seconds=_LEADER_LEASE_SECONDS, leader_namespace=NAMESPACE)
@@ -167,8 +169,10 @@ class World:
 
     @asynccontextmanager
     async def _watcher(self, service: Service, port: Port) -> AsyncIterator[None]:
-        link = MemoryWatcherLink(wire=self.broker.connect(port), shard=_WATCHER_SETTINGS.share.name)
-        async with watcher_app.assembled(service, _WATCHER_SETTINGS, self._kube(port), link):
+        index = (int(port.process.rpartition("-")[2]) - 1) % self.size.shards
+        settings = _WATCHER_SETTINGS.model_copy(update={"shard": f"{index}/{self.size.shards}"})
+        link = MemoryWatcherLink(wire=self.broker.connect(port), shard=settings.share.name)
+        async with watcher_app.assembled(service, settings, self._kube(port), link):
             yield
 
     @asynccontextmanager
