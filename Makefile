@@ -23,10 +23,10 @@ IN_PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 ASSETS = KUBEBUILDER_ASSETS="$$($(BIN)/metaloop assets | tail -n 1)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint format types unit e2e chart-test bench chaos simulate dist images deploy lock ci clean
+.PHONY: help setup demo up test lint format types unit e2e chart-test compose-test bench chaos simulate dist images deploy lock ci clean
 
 help: ## List what can be done
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Install everything into .venv; does nothing when nothing changed
 
@@ -59,6 +59,9 @@ e2e: setup ## Run the end-to-end tests against real control planes, WORKERS (3) 
 
 chart-test: setup ## Compare the Helm chart with the kustomize overlays, by the real helm; it is built once, in two minutes
 	$(ASSETS) $(PYTEST) -m chart tests/chart
+
+compose-test: setup ## Run the compose file with Docker: a controller converges, a reconciler is killed; PROFILE=observe checks traces, too
+	tests/compose/run.sh
 
 chaos: setup ## Kill, stall and part processes, and see that nothing is lost or done twice
 	$(ASSETS) $(PYTEST) -m chaos

@@ -1,4 +1,5 @@
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from pydantic import Field, ValidationError
@@ -46,6 +47,17 @@ def test_option_takes_precedence_over_its_variable(monkeypatch: pytest.MonkeyPat
     settings = load_settings(Settings, ["--port", "4321"])
 
     assert (settings.nats_url, settings.port) == ("nats://bus:4222", 4321)
+
+
+def test_a_file_gives_what_options_and_variables_do_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "METALOOP_NATS_URL").write_text("nats://user:secret@bus:4222\n")
+    (tmp_path / "METALOOP_PORT").write_text("1")
+    monkeypatch.setenv("METALOOP_SECRETS_FOLDER", str(tmp_path))
+    monkeypatch.setenv("METALOOP_PORT", "1234")
+
+    settings = load_settings(Settings)
+
+    assert (settings.nats_url, settings.port) == ("nats://user:secret@bus:4222", 1234)
 
 
 def test_unknown_argument_ends_the_process(capsys: pytest.CaptureFixture[str]):

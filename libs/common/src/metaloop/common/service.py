@@ -27,7 +27,8 @@ from metaloop.common.errors import MetaloopError
 from metaloop.common.loop_lag import record_lag
 from metaloop.common.probes import CheckFailed, Probes
 from metaloop.common.server import new_app, serving
-from metaloop.common.settings import Listener, ServiceSettings
+from metaloop.common.settings import ServiceSettings
+from metaloop.common.targets import target_file
 from metaloop.common.telemetry import configure_logging, fields, get_logger, metrics
 from metaloop.common.telemetry.traces import configure_tracing, flush_traces
 from metaloop.common.version import version
@@ -164,7 +165,7 @@ def run_service(name: str, settings: ServiceSettings, build: Build) -> None:
     metrics.build_info(name, version())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(name, settings.listener, build))
+            runner.run(_serve(name, settings, build))
     finally:
         flush_traces()
     log.info("service.stopped")
@@ -190,10 +191,14 @@ def _log_failure(problem: Exception) -> None:
     log.error("service.failed", **{fields.ERROR: f"{type(problem).__name__}: {problem}"}, exc_info=trace)
 
 
-async def _serve(name: str, listener: Listener, build: Build) -> None:
+async def _serve(name: str, settings: ServiceSettings, build: Build) -> None:
     service = Service(name)
     with _end_in_time() as start_clock:
-        async with serving(service.app, listener) as address, asyncio.TaskGroup() as group:
+        async with (
+            serving(service.app, settings.listener) as address,
+            target_file(settings.targets_folder, service=name, address=address),
+            asyncio.TaskGroup() as group,
+        ):
             log.info("service.starting", **{fields.HOST: address.host, fields.PORT: address.port, fields.VERSION: version()})
             living = group.create_task(_live(service, build, start_clock), name="service")
             _on_signals(service, living, start_clock)

@@ -2,9 +2,11 @@
 
 They are validated at start and never change.
 
-`--ack-wait-seconds 10` means the same as METALOOP_ACK_WAIT_SECONDS=10, and takes precedence.
+`--ack-wait-seconds 10` means the same as METALOOP_ACK_WAIT_SECONDS=10, and takes precedence. What neither says may
+stand in a file: METALOOP_SECRETS_FOLDER=/run/secrets names a folder, METALOOP_NATS_URL a file in it.
 """
 
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -12,12 +14,21 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, CliApp, CliSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    CliApp,
+    CliSettingsSource,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
 from metaloop.common.telemetry.logs import Format, Level
 from metaloop.common.version import version
 
 PREFIX = "METALOOP_"
+SECRETS_FOLDER = "METALOOP_SECRETS_FOLDER"
+"""A variable that names a folder of files. A file named like a variable holds the value of that setting."""
 EXIT_INVALID_SETTINGS = 2
 
 
@@ -27,6 +38,21 @@ class EnvironmentSettings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True, cli_kebab_case=True, cli_implicit_flags=True
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Options before variables, and these before the files of $METALOOP_SECRETS_FOLDER."""
+        del dotenv_settings, file_secret_settings
+        folder = os.environ.get(SECRETS_FOLDER)
+        files = (SecretsSettingsSource(settings_cls, secrets_dir=folder),) if folder else ()
+        return init_settings, env_settings, *files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +77,9 @@ class ServiceSettings(EnvironmentSettings):
     log_format: Format = Field(default="json", description="The form of log lines: json for machines, console for people.")
     host: str = Field(default="127.0.0.1", description="The address to serve probes and metrics on; loopback unless others must reach it.")
     port: int = Field(default=8080, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
+    targets_folder: str = Field(
+        default="", description="A folder for a file with the service's address, which Prometheus finds by file_sd_configs; empty: none."
+    )
     otlp_endpoint: str = Field(
         default="", description="The OTLP/HTTP collector that gets the spans, such as http://jaeger:4318; empty: no traces."
     )
