@@ -61,7 +61,7 @@ class GatewayProcess:
     token: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
-    async def post(self, webhook: JsonObject | str, *, body: bytes = b"{}", **headers: str) -> httpx.Response:
+    async def post(self, webhook: JsonObject | str, *, body: bytes | AsyncIterator[bytes] = b"{}", **headers: str) -> httpx.Response:
         """The gateway's response to one call."""
         raw: JsonObject = {"url": webhook} if isinstance(webhook, str) else webhook
         return await self.client.post(

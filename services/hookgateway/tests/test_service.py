@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,7 @@ from metaloop.common.faults import Fault
 from metaloop.common.hooks.call import PATH, TARGET_HEADER, VERDICT_HEADER, Accepted, Rejected
 from metaloop.devkit.certs import Authority
 from metaloop.devkit.ports import free_port
+from metaloop.hookgateway.exchange import SENT_AT_ONCE_BYTES
 
 OK = Accepted(body=b"{}")
 
@@ -24,6 +26,24 @@ async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict():
 
     assert (response.status_code, response.headers[VERDICT_HEADER], response.content) == (200, "accepted", b'{"a": 1.0}')
     assert hook.requests[0].body == b'{"parent": {}}'
+
+
+@pytest.mark.parametrize("size", [SENT_AT_ONCE_BYTES, SENT_AT_ONCE_BYTES + 1, 5 * SENT_AT_ONCE_BYTES])
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_request_of_any_size_reaches_the_webhook_whole_and_with_its_length(*, size: int, is_chunked: bool):
+    body = bytes(range(33, 127)) * (size // 94) + b"x" * (size % 94)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, size, 100_000):
+            yield body[start : start + 100_000]
+
+    async with serving(answers(200, b"{}")) as hook, gateway_process() as gateway:
+        response = await gateway.post(hook.url(), body=chunks() if is_chunked else body)
+
+    assert response.status_code == 200
+    assert hook.requests[0].body == body
+    assert hook.requests[0].headers["content-length"] == str(size)
+    assert "transfer-encoding" not in hook.requests[0].headers
 
 
 async def test_malformed_call_is_answered_by_an_http_status():

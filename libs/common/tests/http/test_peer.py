@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
+from metaloop.common.http.answer import LARGE_BYTES
 from metaloop.common.http.body import Body, OpenBody
 from metaloop.common.http.connection import NoAnswer
 from metaloop.common.http.peer import NoConnection, Peer, header_lines
@@ -360,6 +361,17 @@ async def test_no_more_pieces_are_made_than_the_server_takes():
                 await asking
 
     assert 0 < made < 1_000
+
+
+@pytest.mark.parametrize("size", [LARGE_BYTES, LARGE_BYTES + 1])
+async def test_answer_of_any_size_is_whole(size: int):
+    body = b"x" * size
+    async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (size, body), OK) as server:
+        with closing(Peer(server.url)) as peer:
+            answers = [await peer.ask("GET", "/", b""), await peer.ask("GET", "/", b"")]
+
+    assert [(answer.body, answer.parts) for answer in answers] == [(body, ()), (b"hi", ())]
+    assert server.connections == 1
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\0b"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol, TypeAlias
 
+from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, dumps, is_object, loads
 from metaloop.common.objects import unstructured
 from metaloop.hookgateway.core.credentials import Credentials
@@ -108,7 +109,7 @@ class Webhooks:
         fate = self.faults.of_call(path)
         if fate.end is CallEnd.REFUSED or path not in self.hooks:
             raise ConnectFailed(f"no connection to {HOST}: connection refused")
-        sent = loads(request.body)
+        sent = loads(whole(request.body))
         assert is_object(sent)  # noqa: S101 - the services' own request
         with self._working(path, sent) as call:
             await asyncio.sleep(fate.seconds)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled, Verdict
+from metaloop.common.http.body import Body
 from metaloop.common.job import ControllerId
 from metaloop.common.machine import monotonic, utc_now
 from metaloop.common.telemetry import fields, get_logger
@@ -60,7 +61,7 @@ class Call:
     parent_uid: str
     revision: str
     traceparent: str
-    body: bytes
+    body: Body
 
     @property
     def cache_key(self) -> CacheKey | None:

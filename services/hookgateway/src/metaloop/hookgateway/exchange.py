@@ -1,15 +1,18 @@
 """Makes one HTTP exchange: sends a request, reads a bounded answer, and translates aiohttp's errors into HookErrors."""
 
-import io
+import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import Payload
 from yarl import URL
 
+from metaloop.common.http.body import Body
 from metaloop.hookgateway import steps
 from metaloop.hookgateway.core.budgets import ByteBudget
 from metaloop.hookgateway.core.content_coding import ACCEPTED
@@ -22,10 +25,10 @@ QUOTED_BYTES: Final = 16 * 1024
 """How much is read of an answer whose body is only quoted in an error."""
 
 SENT_AT_ONCE_BYTES: Final = 2**20
-"""Up to this size a request is written to the socket at once.
+"""Up to this size a request is kept as one piece, and written to the socket at once."""
 
-A larger one is written in parts, so that other calls run in between.
-"""
+JOINED_AT_ONCE_BYTES: Final = 8 * 2**20
+"""The body of a larger answer is joined in a thread: the interpreter lets others go on meanwhile."""
 
 EVERY_REQUEST: Final = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED, "User-Agent": "metaloop-hookgateway"}
 """The headers of all requests."""
@@ -39,7 +42,25 @@ class Request:
     headers: Mapping[str, str]
     """In addition to those of all requests."""
 
-    body: bytes
+    body: Body
+
+
+class InParts(Payload):
+    """A large body, written part by part, so that other calls run in between. It has a length."""
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        super().__init__(parts)
+        self._parts = tuple(parts)
+        self._size = sum(map(len, self._parts))
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write the body, as fast as the webhook takes it."""
+        for part in self._parts:
+            await writer.write(part)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The body as text."""
+        return b"".join(self._parts).decode(encoding, errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +79,7 @@ async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ss
     with _translated_errors(f"{request.url.host}:{request.url.port}"):
         response = await session.post(
             request.url,
-            data=request.body if len(request.body) <= SENT_AT_ONCE_BYTES else io.BytesIO(request.body),
+            data=request.body if isinstance(request.body, bytes) else InParts(request.body),
             headers={**EVERY_REQUEST, **request.headers},
             allow_redirects=False,
             ssl=True if tls is None else tls,
@@ -88,7 +109,7 @@ async def _body(response: aiohttp.ClientResponse, bounds: Bounds) -> bytes:
                 raise BodyTooLarge(f"webhook answered with more than {bounds.max_bytes} bytes")
     finally:
         bounds.unfinished.release(held)
-    return b"".join(parts)
+    return b"".join(parts) if held <= JOINED_AT_ONCE_BYTES else await asyncio.to_thread(b"".join, parts)
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

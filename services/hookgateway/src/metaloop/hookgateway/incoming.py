@@ -3,21 +3,25 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from starlette.types import Receive
 
 from metaloop.common.hooks.call import LONGEST_LINE_BYTES, length_from_wire, renewed_from_wire
+from metaloop.common.http.body import Body
 from metaloop.hookgateway.errors import CallerLeft, LeaseEnded, MalformedCall, RequestTooLarge
 
 T = TypeVar("T")
+
+_JOINED_BYTES: Final = 2**20
+"""A larger body stays in the frames in which it came: to join it would hold up other calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedBody:
     """The body of a call, and how many seconds the lease of its caller lasts; None without a lease."""
 
-    body: bytes
+    body: Body
     seconds: float | None
 
 
@@ -47,7 +51,8 @@ class IncomingCall:
             while len(self._read) < length:
                 await self._read_more()
             frames.append(self._taken(length))
-        return LeasedBody(b"".join(frames), _parsed(renewed_from_wire, await self._line()))
+        body = tuple(frames) if size > _JOINED_BYTES else b"".join(frames)
+        return LeasedBody(body, _parsed(renewed_from_wire, await self._line()))
 
     async def end(self, lease_seconds: float | None) -> CallerLeft | LeaseEnded:
         """Why the call has to end, once it has: its caller left, or its lease was not renewed in time.

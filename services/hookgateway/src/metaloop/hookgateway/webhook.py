@@ -7,6 +7,7 @@ from typing import Final
 from yarl import URL
 
 from metaloop.common.hooks.call import TURN_SECONDS
+from metaloop.common.http.body import Body
 from metaloop.common.machine import monotonic
 from metaloop.hookgateway.accept_probe import AcceptProbe, current_accept_probe
 from metaloop.hookgateway.circuit import Circuit
@@ -52,7 +53,7 @@ class Webhook:
         self._url = URL(endpoint.url, encoded=True)
         self._pool: Connections | None = None
 
-    async def send(self, body: bytes, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
+    async def send(self, body: Body, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unchecked.
 
         Raises the HookError that says why there is none, at the latest after the wait for its turn and the timeout.

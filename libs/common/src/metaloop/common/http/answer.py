@@ -1,5 +1,6 @@
 """A server's answer, and the reader that assembles it from the parser's callbacks."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -7,6 +8,8 @@ from httptools import HttpResponseParser
 
 _INTERIM: Final = range(100, 200)
 _LENGTH_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding"})
+LARGE_BYTES: Final = 8 * 2**20
+"""The body of a larger answer is joined in a thread: the interpreter lets others go on meanwhile."""
 
 
 class Answer(NamedTuple):
@@ -16,11 +19,18 @@ class Answer(NamedTuple):
     headers: tuple[tuple[bytes, bytes], ...]
     """In the order and spelling of the server."""
     body: bytes
+    parts: tuple[bytes, ...] = ()
+    """The body of a large answer as it came, until it is joined; `body` is empty then."""
 
     def header(self, name: str) -> str:
         """The first value of a header, whose name is compared without case; empty if there is none."""
         wanted = name.lower().encode()
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+
+
+async def joined(answer: Answer) -> Answer:
+    """The answer with its whole body."""
+    return answer if not answer.parts else Answer(answer.status, answer.headers, await asyncio.to_thread(b"".join, answer.parts))
 
 
 class AnswerReader:
@@ -86,4 +96,7 @@ class AnswerReader:
         if status in _INTERIM:
             self._has_all_headers = False  # those of the final answer follow
         else:
-            self._on_answer(Answer(status, tuple(self._headers), b"".join(self._body)))
+            parts, self._body = tuple(self._body), []  # an idle connection keeps no copy
+            is_large = sum(map(len, parts)) > LARGE_BYTES
+            body, parts = (b"", parts) if is_large else (b"".join(parts), ())
+            self._on_answer(Answer(status, tuple(self._headers), body, parts))

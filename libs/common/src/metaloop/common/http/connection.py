@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
 
-from metaloop.common.http.answer import Answer, AnswerReader
+from metaloop.common.http.answer import Answer, AnswerReader, joined
 from metaloop.common.http.body import END, Follow, chunk
 
 Permit: TypeAlias = Callable[[], None]
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._expected = None
         self._exchanges += 1
         self._idle_since = self._loop.time()
-        return end
+        return await joined(end) if end.parts else end
 
     def cut(self) -> None:
         """Close the connection at once. An orderly close would wait for the peer's TLS close_notify."""
