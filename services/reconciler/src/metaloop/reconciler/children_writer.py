@@ -45,6 +45,12 @@ def _uncertain(action: Action) -> Write:
     return Write(resource=action.info.id, namespace=namespace, name=name, uid="", resource_version=UNKNOWN_VERSION)
 
 
+def _identity(written: JsonObject) -> JsonObject:
+    """Which object was written, and its version: nobody needs the rest of ten thousand children."""
+    metadata = unstructured.metadata(written)
+    return {"metadata": {key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion") if key in metadata}}
+
+
 class ChildrenWriter:
     """Writes the children of any parent. `width` is the number of concurrent writes for one parent."""
 
@@ -90,15 +96,16 @@ class ChildrenWriter:
         )
 
     async def _concurrently(self, actions: Sequence[Action], *, observed: Observed, api: Api) -> list[Done | Failure]:
-        permits = asyncio.Semaphore(self._width)
+        waiting, results = iter(enumerate(actions)), dict[int, Done | Failure]()
 
-        async def limited(action: Action) -> Done | Failure:
-            async with permits:
-                return await self._one(action, observed=observed, api=api)
+        async def write() -> None:
+            for index, action in waiting:
+                results[index] = await self._one(action, observed=observed, api=api)
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(limited(action)) for action in actions]
-        return [task.result() for task in tasks]
+            for _ in range(min(self._width, len(actions))):
+                group.create_task(write())
+        return [results[index] for index in range(len(actions))]
 
     async def _one(self, action: Action, *, observed: Observed, api: Api) -> Done | Failure:
         try:
@@ -119,7 +126,7 @@ class ChildrenWriter:
             return Done(action=action, written=written)
         self._owners.learn(action, written)
         is_noop = not isinstance(action, CreateChild) and self._noops.learn(action.observed, partial(child_digest, action), written=written)
-        return Done(action=action, written=written, is_noop=is_noop)
+        return Done(action=action, written=_identity(written), is_noop=is_noop)
 
     async def _write(self, action: Action, observed: Observed, api: Api) -> JsonObject | None:
         match action:
