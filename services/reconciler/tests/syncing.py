@@ -1,6 +1,7 @@
 """A cluster with one parent. A test runs its syncs one by one."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from builders import CONFIG_MAPS, THINGS, a_controller, a_parent
 from fake_api import FakeApi
@@ -16,11 +17,15 @@ from metaloop.reconciler.children_writer import ChildrenWriter
 from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
 from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.deletion_guards import DeletionGuards
+from metaloop.reconciler.large_parents import LargeParents
 from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Dependencies, Syncer
+
+_THREAD = ThreadPoolExecutor(1)
+"""Where the syncs of large parents compute."""
 
 
 def a_syncer(
@@ -46,6 +51,7 @@ def a_syncer(
         ),
         observer=Observer(KINDS),
         syncs=SYNCS,
+        large=LargeParents(_THREAD),
     )
 
 

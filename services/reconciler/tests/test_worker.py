@@ -21,7 +21,7 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
 from metaloop.reconciler.concurrency import Slot
 from metaloop.reconciler.lease import LeaseGuard
-from metaloop.reconciler.worker import Worker, WorkerSettings
+from metaloop.reconciler.worker import RoomFor, Worker, WorkerSettings
 
 ACK_WAIT_SECONDS = 1.0
 STREAM = StreamSettings(ack_wait_seconds=ACK_WAIT_SECONDS)
@@ -120,6 +120,12 @@ async def watcher(watcher_link: WatcherLink) -> AsyncIterator[Watcher]:
 
 
 @asynccontextmanager
+async def room_for_all(_: JobKey, __: Slot) -> AsyncIterator[None]:
+    """No parent is large."""
+    yield
+
+
+@asynccontextmanager
 async def working(
     link: WorkerLink,
     sync: Callable[[Granted, Slot, LeaseGuard], Awaitable[SyncReport]],
@@ -128,10 +134,11 @@ async def working(
     total: int = 8,
     drain: float = 5.0,
     ack_wait: float = ACK_WAIT_SECONDS,
+    room_for: RoomFor = room_for_all,
 ) -> AsyncIterator[Worker]:
     """A worker that runs while the block lasts."""
     settings = WorkerSettings(active_jobs=active, waiting_jobs=total, ack_wait_seconds=ack_wait, drain_seconds=drain)
-    worker = Worker(link, sync=sync, settings=settings)
+    worker = Worker(link, sync=sync, settings=settings, room_for=room_for)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.run())
         try:

@@ -76,6 +76,8 @@ class Granted:
     observation: Observation
     shard: str = ""
     """The shard whose watcher granted the lease."""
+    observed_bytes: int = 0
+    """How large the observation was on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,9 +199,11 @@ class ReplyReader:
         """The lines that are no objects: the JSON of the reply, with empty lists."""
         self._lists: list[list[JsonValue]] = []
         """What the lists contain, in the order of the frame."""
+        self._bytes = 0
 
     def feed(self, part: bytes) -> None:
         """Read the next part. Raises ValueError for an object that is not JSON."""
+        self._bytes += len(part)
         *lines, rest = part.split(b"\n")
         for line in lines:
             self._take(b"".join((*self._unfinished, line)))
@@ -214,7 +218,8 @@ class ReplyReader:
             case "granted":
                 if self._lists:
                     _fill(raw, iter(self._lists))
-                return Granted(lease=raw["lease"], lease_seconds=raw["leaseSeconds"], observation=_observation(raw))
+                observation = _observation(raw)
+                return Granted(lease=raw["lease"], lease_seconds=raw["leaseSeconds"], observation=observation, observed_bytes=self._bytes)
             case "busy":
                 return Busy(retry_seconds=raw["retrySeconds"])
             case "gone":

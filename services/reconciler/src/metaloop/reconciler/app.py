@@ -2,7 +2,9 @@
 
 import asyncio
 import ssl
+import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +24,7 @@ from metaloop.reconciler.children_writer import ChildrenWriter
 from metaloop.reconciler.core.kinds.registry import SYNCS, Syncs
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.hook_caller import HookCaller
+from metaloop.reconciler.large_parents import SWITCH_SECONDS, LargeParents
 from metaloop.reconciler.observe import Observer
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.schemas import Schemas
@@ -68,6 +71,7 @@ async def assembled(
 ) -> AsyncIterator[None]:
     """The reconciler, connected to its peers, for as long as the block lasts."""
     link, kube = peers.link, peers.kube
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with EventRecorder.running(kube) as recorder:
         hooks = HookCaller(peers.gateway, token=settings.gateway_token)
         server_side = ServerSideWriter(recorder=recorder, field_manager=settings.field_manager)
@@ -83,9 +87,11 @@ async def assembled(
             strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
             guards=DeletionGuards(limits=settings.deletion_limits),
         )
-        syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs)
-        _register(service, _worker(link, syncer, settings), link=link, kube=kube)
-        yield
+        with ThreadPoolExecutor(1, thread_name_prefix="large parents") as executor:
+            large = LargeParents(executor)
+            syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs, large=large)
+            _register(service, _worker(link, syncer, settings, large=large), link=link, kube=kube)
+            yield
 
 
 @asynccontextmanager
@@ -120,11 +126,11 @@ def _gateway_tls(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def _worker(link: WorkerLink, syncer: Syncer, settings: Settings) -> Worker:
+def _worker(link: WorkerLink, syncer: Syncer, settings: Settings, *, large: LargeParents) -> Worker:
     capacity = WorkerSettings(
         active_jobs=settings.active_jobs, waiting_jobs=settings.waiting_jobs, ack_wait_seconds=settings.ack_wait_seconds
     )
-    return Worker(link, sync=syncer.sync, settings=capacity)
+    return Worker(link, sync=syncer.sync, settings=capacity, room_for=large.room_for)
 
 
 def _register(service: Service, worker: Worker, *, link: WorkerLink, kube: KubeClient) -> None:

@@ -46,6 +46,7 @@ from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.drive import drive
 from metaloop.reconciler.facts import Facts
 from metaloop.reconciler.journal import Journal
+from metaloop.reconciler.large_parents import LargeParents
 from metaloop.reconciler.observe import Observer, key_of
 from metaloop.reconciler.parent_writer import ParentWriter
 from metaloop.reconciler.ports import Api, ApiServer, Hooks, LeaseGuard, Recorder, Slot, Subscriptions
@@ -75,6 +76,8 @@ class Syncer:
     dependencies: Dependencies
     observer: Observer
     syncs: Syncs
+    large: LargeParents
+    """Where syncs of large parents compute."""
     clock: Callable[[], float] = monotonic
 
     async def sync(self, granted: Granted, slot: Slot, lease: LeaseGuard) -> SyncReport:
@@ -85,7 +88,8 @@ class Syncer:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
-                await drive(steps, self._driver(run, slot, lease).carry_out)
+                thread = self.large.sync_thread(run.key, slot, observed_bytes=granted.observed_bytes)
+                await drive(steps, self._driver(run, slot, lease).carry_out, thread=thread)
         except LeaseLost:
             raise
         except MetaloopError as error:

@@ -11,7 +11,7 @@ A job whose lease was lost is dropped silently: another worker has it, or will h
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
@@ -20,7 +20,7 @@ from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
-from metaloop.common.job import Job
+from metaloop.common.job import Job, JobKey
 from metaloop.common.machine import boot_time, unique_token
 from metaloop.common.observation import Busy, Gone, Granted, LeaseTerms
 from metaloop.common.report import SyncReport
@@ -35,6 +35,8 @@ log = get_logger()
 
 Sync: TypeAlias = Callable[[Granted, Slot, LeaseGuard], Awaitable[SyncReport]]
 """Brings a parent to its desired state. Raises LeaseLost where the lease ended before it was done."""
+RoomFor: TypeAlias = Callable[[JobKey, Slot], AbstractAsyncContextManager[None]]
+"""A block in which a parent may be synced. It may wait for others, and lends the slot meanwhile."""
 
 _CLAIM_AGAIN_SECONDS = 0.5
 _TWICE_HELD_SECONDS = 1.0
@@ -58,9 +60,10 @@ class WorkerSettings:
 class Worker:
     """One worker, for the jobs of all shards; `run` it once."""
 
-    def __init__(self, link: WorkerLink, *, sync: Sync, settings: WorkerSettings) -> None:
+    def __init__(self, link: WorkerLink, *, sync: Sync, settings: WorkerSettings, room_for: RoomFor) -> None:
         self._link = link
         self._sync = sync
+        self._room_for = room_for
         self._settings = settings
         self._clock = boot_time
         self._id = unique_token()
@@ -119,7 +122,7 @@ class Worker:
         """One job from its claim to its end."""
         delivery = in_flight.delivery
         try:
-            async with self._limiter.slot() as slot:
+            async with self._limiter.slot() as slot, self._room_for(delivery.job.key, slot):
                 await self._claim_and_sync(in_flight, slot)
         except LeaseLost as error:
             log.warning("worker.lease_lost", **{fields.KEY: str(delivery.job.key), fields.ERROR: str(error)})
