@@ -63,12 +63,16 @@ RESYNC_BACKLOG = Judged(name="children of a fresh parent beside 5,000 resyncs, t
 RESYNC_FAIRNESS = Judged(name="resyncs of 4,000 parents done of those due, times those of 1,000", unit=_TIMES, bound=AtMost(limit=1.25))
 DISPATCH = Judged(name="event -> job in a worker's hands, p50", unit="NATS round trips", bound=AtMost(limit=2))
 
-# One large parent.
+# Large parents.
 LARGE_PARENT = Judged(name="1 x 10,000 of 2 KB from nothing: status right", unit=_CREATES, bound=AtMost(limit=40_000))
 LARGE_PARENT_WRITES = Judged(name="API writes beside one create for each child", bound=Exactly(count=2))
 LARGE_PARENT_READS = Judged(name="API reads", bound=Exactly(count=0))
 LARGE_PARENT_CALLS = Judged(name="hook calls", bound=Exactly(count=3))
-LARGE_PARENT_BESIDE = Judged(name="the slowest of 20 small parents beside its changes, times alone", unit=_TIMES, bound=AtMost(limit=10))
+LARGE_PARENT_REPAIR = Judged(name="a child deleted by hand is back", unit=_CREATES, bound=AtMost(limit=2_500))
+LARGE_PARENT_BESIDE = Judged(name="p99 of 100 small parents beside its changes, times alone", unit=_TIMES, bound=AtMost(limit=4))
+LARGE_PARENTS = Judged(name="two at once: both statuses right", unit=_CREATES, bound=AtMost(limit=80_000))
+LARGE_PARENTS_LEASES = Judged(name="leases that ran out", bound=Exactly(count=0))
+LARGE_PARENTS_MEMORY = Judged(name="most memory of the reconciler", unit="MiB", bound=AtMost(limit=600))
 
 # Deletion and restarts.
 FINALIZE = Judged(name="500 parents with a finalize hook deleted", unit=_CREATES, bound=AtMost(limit=11_000))

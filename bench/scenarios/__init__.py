@@ -32,6 +32,8 @@ SCENARIOS: dict[str, Scenario] = {
     "backlog": backlog.measure,
     "resync-backlog": resync_backlog.measure,
     "large-parent": large_parent.measure,
+    "large-parents": large_parent.measure_many_twice,
+    "heavy-parents": large_parent.measure_heavy_twice,
     "map": map_inputs.measure,
     "map-change": map_change.measure,
     "finalize": finalize.measure,
