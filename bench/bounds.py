@@ -72,7 +72,7 @@ LARGE_PARENT_REPAIR = Judged(name="a child deleted by hand is back", unit=_CREAT
 LARGE_PARENT_BESIDE = Judged(name="p99 of 100 small parents beside its changes, times alone", unit=_TIMES, bound=AtMost(limit=4))
 LARGE_PARENTS = Judged(name="two at once: both statuses right", unit=_CREATES, bound=AtMost(limit=80_000))
 LARGE_PARENTS_LEASES = Judged(name="leases that ran out", bound=Exactly(count=0))
-LARGE_PARENTS_MEMORY = Judged(name="most memory of the reconciler", unit="MiB", bound=AtMost(limit=600))
+LARGE_PARENTS_MEMORY = Judged(name="most memory of the reconciler, times 600 MiB", unit=_TIMES, bound=AtMost(limit=1))
 
 # Deletion and restarts.
 FINALIZE = Judged(name="500 parents with a finalize hook deleted", unit=_CREATES, bound=AtMost(limit=11_000))

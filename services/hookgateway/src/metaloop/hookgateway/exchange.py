@@ -1,6 +1,7 @@
 """Makes one HTTP exchange: sends a request, reads a bounded answer, and translates aiohttp's errors into HookErrors."""
 
 import asyncio
+import io
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ss
     with _translated_errors(f"{request.url.host}:{request.url.port}"):
         response = await session.post(
             request.url,
-            data=request.body if isinstance(request.body, bytes) else InParts(request.body),
+            data=_payload_of(request.body),
             headers={**EVERY_REQUEST, **request.headers},
             allow_redirects=False,
             ssl=True if tls is None else tls,
@@ -91,6 +92,13 @@ async def answer_to(request: Request, session: aiohttp.ClientSession, *, tls: ss
             response.close()  # has no effect if the body was read to its end: the connection is back in the pool
         current_steps.get().mark(steps.BODY_DONE)
         return _answer(response, content)
+
+
+def _payload_of(body: Body) -> bytes | io.BytesIO | InParts:
+    """A large body is written in parts, so that other calls run in between."""
+    if not isinstance(body, bytes):
+        return InParts(body)
+    return body if len(body) <= SENT_AT_ONCE_BYTES else io.BytesIO(body)
 
 
 async def _body(response: aiohttp.ClientResponse, bounds: Bounds) -> bytes:

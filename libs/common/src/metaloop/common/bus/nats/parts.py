@@ -50,7 +50,7 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
         yield
 
 
-class Reading(Protocol[Reply_co]):
+class PartReader(Protocol[Reply_co]):
     """Reads a reply from its parts. Either method raises KeyError, TypeError or ValueError where it can't be read."""
 
     def feed(self, part: bytes) -> None:
@@ -71,7 +71,7 @@ class Request:
     headers: dict[str, str] | None = None
 
 
-async def ask(connection: Connection, request: Request, *, reading: Reading[Reply_co]) -> Reply_co:
+async def ask(connection: Connection, request: Request, *, reading: PartReader[Reply_co]) -> Reply_co:
     """What `reading` makes of the reply. It is fed the parts of a large one as they arrive.
 
     Raises NobodyThere, or Unavailable where it doesn't come in time or can't be read.
@@ -161,7 +161,7 @@ def _parts_of(pieces: Sequence[bytes], *, size: int) -> Iterator[list[bytes]]:
     yield part
 
 
-async def _pull(connection: Connection, ticket: Ticket, reading: Reading[object]) -> None:
+async def _pull(connection: Connection, ticket: Ticket, reading: PartReader[object]) -> None:
     """Feed all parts to `reading`. Raises Unavailable where a part doesn't come in time, and what `reading` raises."""
 
     async def part(number: int) -> bytes:

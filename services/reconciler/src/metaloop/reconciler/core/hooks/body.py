@@ -22,7 +22,7 @@ from typing import Final
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, is_object, loads, type_name
 from metaloop.reconciler.core.apply.configuration import with_whole_numbers
-from metaloop.reconciler.core.hooks.elements import Split, split_at
+from metaloop.reconciler.core.hooks.elements import BodyParts, split_at
 
 MAX_NESTING: Final = 128
 """Far deeper than any kind, and half of what the JSON writer supports: what is stored comes back inside a request."""
@@ -73,7 +73,7 @@ def check_misspelt(body: Body, key: str, *, otherwise: str) -> None:
     )
 
 
-def _object_in(body: bytes, split: Split | None) -> JsonObject:
+def _object_in(body: bytes, split: BodyParts | None) -> JsonObject:
     if not body.strip():
         raise InvalidAnswer("", "the response body is empty")
     try:

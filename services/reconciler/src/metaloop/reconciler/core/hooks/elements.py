@@ -24,7 +24,7 @@ _DEPTH_OF_ELEMENTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class BodyParts:
     """A body, and where the elements of its list are."""
 
     body: bytes
@@ -53,9 +53,9 @@ class Split:
         return loads(self.body)
 
 
-def split_at(body: bytes, key: str) -> Split:
+def split_at(body: bytes, key: str) -> BodyParts:
     """`body`, split at the elements of the list under `key`."""
-    return Split(body=body, key=key, spans=[*_spans(body, b'"%s"' % key.encode())])
+    return BodyParts(body=body, key=key, spans=[*_spans(body, b'"%s"' % key.encode())])
 
 
 def _spans(body: bytes, quoted_key: bytes) -> Iterator[slice]:
