@@ -1,8 +1,11 @@
 """Fifty seeds of faults, and a crash at each point of one story. `make simulate` runs many more."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from metaloop.simulation.__main__ import main, run_crash, run_seed
+from metaloop.simulation.__main__ import Record, main, run_crash, run_seed
 from metaloop.simulation.run import Result
 
 SEEDS = 50
@@ -41,3 +44,27 @@ def test_a_crash_can_be_repeated(capsys: pytest.CaptureFixture[str]):
 
     assert status == 0
     assert "CRASH" in capsys.readouterr().out
+
+
+def test_a_recorded_series_goes_on_where_it_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    record = tmp_path / "seeds.txt"
+    series = ["--no-points", "--workers", "1", "--record", str(record)]
+    main(["--seeds", "1", *series])
+    first = record.read_text()
+
+    status = main(["--seeds", "2", *series])
+
+    assert status == 0
+    assert record.read_text().startswith(first)
+    assert [line.split()[1] for line in record.read_text().splitlines()] == ["0", "1"]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 runs, 0 with problems")
+
+
+def test_a_record_names_what_is_wrong(tmp_path: Path):
+    record = Record(tmp_path / "seeds.txt")
+    bad = replace(run_seed(1), problems=("two live hook calls", "1 writes at rest"))
+
+    record.add("--seed 1", bad)
+
+    assert (tmp_path / "seeds.txt").read_text().endswith(" s: PROBLEM two live hook calls; 1 writes at rest\n")
+    assert Record(tmp_path / "seeds.txt").seeds == {1}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from metaloop.simulation.faultplan import CrashPoint, RandomFaults
 from metaloop.simulation.more_stories import ALL_STORIES
@@ -34,19 +35,44 @@ def main(arguments: Sequence[str]) -> int:
         return _replay(run_seed(chosen.seed))
     if chosen.story:
         return _replay(run_crash(chosen.story, chosen.crash_point))
+    record = Record(chosen.record) if chosen.record else None
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    left = [seed for seed in seeds if record is None or seed not in record.seeds]
     began = time.perf_counter()
     with ProcessPoolExecutor(chosen.workers) as pool:
         count, failed, virtual_seconds = 0, 0, 0.0
-        for command, result in _all_runs(pool, seeds=range(chosen.first_seed, chosen.first_seed + chosen.seeds), points=chosen.points):
+        for command, result in _all_runs(pool, seeds=left, points=chosen.points):
             count, virtual_seconds = count + 1, virtual_seconds + result.seconds
             failed += not result.is_good
+            if record is not None:
+                record.add(command, result)
             if not result.is_good:
                 _say(f"{command}: {'; '.join(result.problems)}")
-    seconds = time.perf_counter() - began
-    _say(
-        f"{count} runs, {failed} with problems; {virtual_seconds:.0f} s of virtual time in {seconds:.0f} s ({virtual_seconds / seconds:.0f} x)"
-    )
+    _say_sum(count, failed, virtual_seconds, seconds=time.perf_counter() - began)
     return 1 if failed else 0
+
+
+class Record:
+    """A file with a line for each run: a long series of seeds goes on where it was left."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.seeds = frozenset(int(line.split()[1]) for line in lines if line.startswith("--seed "))
+        """The seeds that were run."""
+
+    def add(self, command: str, result: Result) -> None:
+        """Note the outcome of a run."""
+        outcome = f"PROBLEM {'; '.join(result.problems)}" if result.problems else "good"
+        with self._path.open("a") as file:
+            file.write(f"{command} {result.story} {result.seconds:.0f} s: {outcome}\n")
+
+
+def _say_sum(count: int, failed: int, virtual_seconds: float, *, seconds: float) -> None:
+    used = os.times()
+    cpu_seconds = used.user + used.system + used.children_user + used.children_system
+    speed = f"{virtual_seconds / seconds:.0f} x, {cpu_seconds:.0f} s of CPU"
+    _say(f"{count} runs, {failed} with problems; {virtual_seconds:.0f} s of virtual time in {seconds:.0f} s ({speed})")
 
 
 def _all_runs(pool: ProcessPoolExecutor, *, seeds: Iterable[int], points: bool) -> Iterator[tuple[str, Result]]:
@@ -83,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds to run (500)")
     parser.add_argument("--first-seed", type=int, default=0, help="the first of them (0)")
     parser.add_argument("--no-points", dest="points", action="store_false", help="leave out the crash points of the stories")
+    parser.add_argument("--record", type=Path, help="note each run in this file, and leave out the seeds that it names")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="how many runs at once (one for each core)")
     return parser
 
