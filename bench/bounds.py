@@ -34,6 +34,7 @@ CHILDREN_P99 = Judged(name="change acknowledged -> 3 children updated, p99", uni
 
 # One parent of a MapController with 20,000 inputs.
 MAP_RATE = Judged(name="20,000 inputs mapped: outputs a second, times the API server's creates", unit=_TIMES, bound=AtLeast(limit=0.6))
+MAP_CPU = Judged(name="our CPU, times the API server's", unit=_TIMES, bound=AtMost(limit=1.6))
 MAP_CALLS = Judged(name="hook calls per input", bound=Exactly(count=1))
 MAP_WRITES = Judged(name="writes of outputs per input", bound=Exactly(count=1))
 MAP_READS = Judged(name="API reads", bound=Exactly(count=0))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from bench import bounds
-from bench.cost import cpu_each, in_namespace, reads_of, requests_each
+from bench.cost import cpu_each, cpu_ratio, in_namespace, reads_of, requests_each
 from bench.figures import Figure, Raw
 from bench.load import counting
 from bench.mapping import bytes_of_a_pair, create_inputs, inputs, is_mapped, seconds_to_map
@@ -35,6 +35,7 @@ async def measure(run: Run) -> list[Figure]:
     rate, kept = count / seconds, (used.rss_bytes["watcher"] - empty) / count - pair
     return [
         run.judge(bounds.MAP_RATE, rate / run.calibration.creates_per_second, raw=Raw(value=rate, unit="/s")),
+        cpu_ratio(run, bounds.MAP_CPU, used),
         run.judge(bounds.MAP_CALLS, calls / count),
         run.judge(bounds.MAP_WRITES, _writes(requests, CONFIG_MAPS.resource) / count),
         run.judge(bounds.MAP_READS, reads_of(requests)),

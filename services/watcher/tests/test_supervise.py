@@ -406,6 +406,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
         caches=watcher.routing.caches,
         subscriptions=watcher.routing.subscriptions,
         health=watcher.controllers.health,
+        numbers=watcher.numbers,
     )
     await scene.install_served()
     await scene.create_parent("p")

@@ -23,6 +23,7 @@ from metaloop.common.service import Service
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.connectivity import BrokerConnectivity
 from metaloop.watcher.controller_events import ControllerEvents, LeaderRecorder, Recorder
+from metaloop.watcher.controller_numbers import ControllerNumbers
 from metaloop.watcher.controllers import InstalledControllers
 from metaloop.watcher.core.election import Election
 from metaloop.watcher.core.kinds.registry import WORLDS
@@ -67,6 +68,7 @@ class Watcher:
             worlds=worlds,
             changed=changed,
         )
+        self.numbers = ControllerNumbers(router=self.routing.router, queue=self.routing.queue)
         self.stalls = StallDetector(self.routing.queue.clock)
         self.claims = Claims(
             self.routing.queue,
@@ -183,6 +185,7 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
     ):
         count_queue(watcher.routing.queue)
         count_cache(watcher.routing.caches)
+        watcher.numbers.export()
         yield
 
 
@@ -211,6 +214,7 @@ async def assembled(
                 caches=watcher.routing.caches,
                 subscriptions=watcher.routing.subscriptions,
                 health=watcher.controllers.health,
+                numbers=watcher.numbers,
             )
             service.run("views", partial(views.serve, settings.debug_port))
         service.run("lead", partial(leadership.run, term.run))

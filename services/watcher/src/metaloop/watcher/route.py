@@ -82,6 +82,10 @@ class Router:
             if parents.finalizer in record.finalizers
         )
 
+    def parts(self) -> dict[ControllerId, int]:
+        """How many parts the parents of each running controller have, where their kind divides the work of a parent."""
+        return {instance.controller.id: instance.tally.total() for instance in self._running if instance.tally is not None}
+
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> None:

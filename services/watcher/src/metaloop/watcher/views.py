@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI, Response
 
-from metaloop.common.job import JobKey
+from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.server import new_app, serving
 from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.watcher.controller_numbers import ControllerNumbers
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Entry, Lease, Purpose
 from metaloop.watcher.core.health import ControllerHealth
@@ -35,6 +36,7 @@ class Views:
     caches: Caches
     subscriptions: RelatedSubscriptions
     health: HealthSource
+    numbers: ControllerNumbers
 
     def show_queue(self) -> list[JsonValue]:
         """Every key that is not at rest: its stage and reason, what marked it again, and when its timers fire."""
@@ -67,8 +69,9 @@ class Views:
         return [_subscribed(key, subscribed) for key, subscribed in self.subscriptions.all()]
 
     def show_controllers(self) -> list[JsonValue]:
-        """Each installed controller and its health."""
-        return [_health(health) for health in self.health()]
+        """Each installed controller: its health, its parts, and how many of its keys are where."""
+        rows = {gauge.name: gauge.read() for gauge in self.numbers.of_keys}
+        return [_health(health) | {name: row.get(controller_of(health), 0) for name, row in rows.items()} for health in self.health()]
 
     async def serve(self, port: int) -> None:
         """Serve the views until cancelled, as `/debug/<name>`: queue, leases, cache, subscriptions, controllers."""
@@ -129,6 +132,11 @@ def _subscribed(key: JobKey, subscribed: ParentSubscriptions) -> JsonObject:
         "fingerprint": subscribed.fingerprint,
         "queries": [subscription.query.to_wire() for subscription in subscribed.subscriptions],
     }
+
+
+def controller_of(health: ControllerHealth) -> ControllerId:
+    """Which controller it is."""
+    return ControllerId(unstructured.kind(health.raw), unstructured.name(health.raw))
 
 
 def _health(health: ControllerHealth) -> JsonObject:

@@ -189,6 +189,14 @@ class WorkQueue:
         """The entry of a key, to be read only; None for a blank one."""
         return self._state.entry(key)
 
+    def waiting_by_controller(self) -> dict[ControllerId, int]:
+        """How many keys of each controller wait for their turn."""
+        return {controller: flow.waiting for controller, flow in self._state.flows.items()}
+
+    def in_flight_by_controller(self) -> dict[ControllerId, int]:
+        """How many keys of each controller are offered to workers, or held by one."""
+        return {controller: flow.in_flight for controller, flow in self._state.flows.items()}
+
     @property
     def counts(self) -> Counts:
         """What happened so far in this term."""

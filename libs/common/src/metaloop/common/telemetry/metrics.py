@@ -4,9 +4,11 @@ A metric is defined at module level, in the module that updates it. Its name beg
 unit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 # `_created` samples double the output, and Prometheus ignores them by default.
 disable_created_metrics()
@@ -19,6 +21,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 _build_info = Gauge("metaloop_build_info", "Always 1; its labels say what runs.", ("service", "version"), registry=registry)
 _observed: dict[str, Gauge] = {}
 """A process may build its service more than once: in tests."""
+_observed_by: "dict[str, _ObservedByLabel]" = {}
+"""The same for those with a label."""
 
 
 def counter(name: str, documentation: str, labels: Sequence[str] = ()) -> Counter:
@@ -42,6 +46,33 @@ def observed(name: str, documentation: str, read: Callable[[], float]) -> None:
 def build_info(service: str, version: str) -> None:
     """From now on `metaloop_build_info` tells that this process is that service, in that version."""
     _build_info.labels(service, version).set(1)
+
+
+class _ObservedByLabel(Collector):
+    """A gauge with one label, whose label values and numbers are read when Prometheus scrapes them."""
+
+    def __init__(self, name: str, documentation: str, label: str) -> None:
+        self.read: Callable[[], Mapping[str, float]] = dict
+        self._name, self._documentation, self._label = name, documentation, label
+
+    def collect(self) -> Iterator[Metric]:
+        """The numbers as they are now."""
+        family = GaugeMetricFamily(self._name, self._documentation, labels=[self._label])
+        for value, number in self.read().items():
+            family.add_metric([value], number)
+        yield family
+
+
+def observed_by(name: str, documentation: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
+    """A gauge with a label, whose numbers by label value `read` returns at each scrape, instead of any former `read`.
+
+    What `read` no longer returns is no longer exposed.
+    """
+    found = _observed_by.get(name)
+    if found is None:
+        found = _observed_by[name] = _ObservedByLabel(name, documentation, label)
+        registry.register(found)
+    found.read = read
 
 
 def histogram(name: str, documentation: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS) -> Histogram:

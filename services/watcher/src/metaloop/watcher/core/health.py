@@ -53,6 +53,11 @@ class ControllerStats:
         """How many parents fail, each counted once, however many of its parts fail."""
         return _parents_in(self.failing)
 
+    @property
+    def failing_parts(self) -> int:
+        """How many parts of parents fail."""
+        return sum(bool(key.part) for key in self.failing)
+
     def record(self, report: SyncReport) -> None:
         """Count how a sync ended."""
         self.has_parts |= bool(report.key.part)

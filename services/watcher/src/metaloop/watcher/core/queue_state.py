@@ -60,7 +60,8 @@ class QueueState:
         self._limits = limits
         self._entries: dict[JobKey, Entry] = {}
         """Every key that is not blank."""
-        self._flows: dict[ControllerId, Flow[Entry]] = {}
+        self.flows: dict[ControllerId, Flow[Entry]] = {}
+        """Of each controller, to be read only by others."""
         self._order: FairQueue[Entry] = FairQueue()
         """The waiting entries, and no others. Queued and leased entries count as in flight in it."""
         self._parking = ParkedEntries(is_behind)
@@ -140,7 +141,7 @@ class QueueState:
         for entry in [entry for key, entry in self._entries.items() if key.controller == controller]:
             self._forget(entry)
         if not any(key.controller == controller for key in self._entries):
-            self._flows.pop(controller, None)
+            self.flows.pop(controller, None)
 
     def progress(self, name: ObjectName, *, now: float) -> bool:
         """Whether keys may run that waited for an event of this object. Call it for each event, once it is cached."""
@@ -256,7 +257,7 @@ class QueueState:
         found = self._leases.find(report.lease, report.key)
         if found is None:
             self.counts.stale_messages += 1
-            if report.key.controller in self._flows:
+            if report.key.controller in self.flows:
                 self.await_writes(report.key, report.writes, now=now)  # they count, although its lease was over
             return
         entry, lease = found
@@ -319,7 +320,7 @@ class QueueState:
             return None
         share = self._limits.jobs_of_one_controller * max(1, self.offers.window.workers)
         if share != self._order.share:
-            self._order.set_share(share, self._flows.values())
+            self._order.set_share(share, self.flows.values())
         while (entry := self._order.pop(now)) is not None and self._parking.park_if_behind(entry, now):
             self._order.release(entry.flow)
         if entry is not None:
@@ -465,15 +466,14 @@ class QueueState:
     # -- entries -------------------------------------------------------------------------------------------------------
 
     def _entry_of(self, key: JobKey) -> Entry:
-        entry = self._entries.get(key)
-        if entry is None:
+        if (entry := self._entries.get(key)) is None:
             entry = self._entries[key] = Entry(key, self._flow_of(key.controller))
         return entry
 
     def _flow_of(self, controller: ControllerId) -> Flow[Entry]:
-        flow = self._flows.get(controller)
+        flow = self.flows.get(controller)
         if flow is None:
-            flow = self._flows[controller] = Flow(share=self._order.share)
+            flow = self.flows[controller] = Flow(share=self._order.share)
         return flow
 
     def _queued(self, key: JobKey) -> Entry | None:

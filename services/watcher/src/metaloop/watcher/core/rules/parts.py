@@ -75,6 +75,10 @@ class Parts:
 
     # -- the parent itself: a Tally ------------------------------------------------------------------------------------
 
+    def total(self) -> int:
+        """How many inputs there are, and former inputs that still have outputs. One of two parents counts twice."""
+        return sum(len(counts.inputs) + len(counts.places.keys() - counts.inputs.keys()) for counts in self.counts.values())
+
     def has(self, key: JobKey) -> bool:
         """Whether a part has its input or any output."""
         counts = self.counts.get((key.namespace, key.name))

@@ -101,6 +101,10 @@ class Rule(Protocol):
 class Tally(Protocol):
     """What is counted of the parts of parents, for the syncs of the parents themselves."""
 
+    def total(self) -> int:
+        """How many parts there are, of all parents together."""
+        ...
+
     def has(self, key: JobKey) -> bool:
         """Whether anything is left of a part."""
         ...
