@@ -67,7 +67,7 @@ chaos: setup ## Kill, stall and part processes, and see that nothing is lost or 
 	$(ASSETS) $(PYTEST) -m chaos
 	$(ASSETS) $(BIN)/python -m bench.chaos
 
-simulate: setup ## Run the services on virtual time: a crash at each point of 12 stories, and 500 seeds of faults
+simulate: setup ## Run the services on virtual time: a crash at each point of 13 stories, and 500 seeds of faults
 	$(BIN)/python -m metaloop.simulation --workers $(WORKERS)
 
 bench: setup ## Measure the whole system; judge exact counts, and ratios within the run

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from metaloop.common.api import MAP_KEY
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
@@ -15,7 +16,7 @@ from metaloop.common.report import SyncReport, Write
 from metaloop.simulation.cluster.store import Event
 from metaloop.simulation.network import Port
 from metaloop.simulation.resources import CONFIG_MAPS, ROUTES, THINGS
-from metaloop.simulation.webhooks import HookCall
+from metaloop.simulation.webhooks import HookCall, unit_of
 
 if TYPE_CHECKING:
     from metaloop.simulation.world import World
@@ -29,12 +30,14 @@ _GATE_SECONDS: Final = 1.9
 """A little less than a parent waits for the watcher's cache to see its writes."""
 _SHOWN: Final = frozenset({THINGS.id, ROUTES.id, CONFIG_MAPS.id})
 """The resources whose objects hooks are shown."""
+_GROUPS: Final = frozenset({"children", "attachments", "outputs"})
+"""How hooks call what the parent controls."""
 _BOOKKEEPING: Final = frozenset({"leases", "events", *(kind.resource.resource for kind in KINDS.values())})
 """Resources that the services write for themselves, now and then."""
 
 
-_Unit: TypeAlias = tuple[str, str, str]
-"""The name of a controller, and the namespace and name of a parent."""
+_Unit: TypeAlias = tuple[str, str, str, str]
+"""The name of a controller, the namespace and name of a parent, and which part of it; empty for the parent itself."""
 _Children: TypeAlias = frozenset[tuple[str, str]]
 """Kind and name of each."""
 
@@ -81,7 +84,7 @@ class Invariants:
     _grants: dict[_Unit, _Grant] = field(default_factory=dict[_Unit, _Grant])
     """The last grant of each unit of work."""
     _answers: dict[tuple[str, str], dict[str, _Children]] = field(default_factory=dict[tuple[str, str], dict[str, _Children]])
-    """The children in the last good answers: by the process that called and the parent's UID, and by controller."""
+    """The children in the last good answers: by the process that called and the parent or part, and by controller."""
     _changes: dict[str, _Change] = field(default_factory=dict[str, _Change])
     """By the parent's UID."""
 
@@ -117,9 +120,9 @@ class Invariants:
         Unless the watcher has waited for that for long enough.
         """
         name = unstructured.name(call.parent)
-        key = (_controller(call), unstructured.namespace(call.parent), name)
+        key = (_controller(call), unstructured.namespace(call.parent), name, unstructured.text(call.request, "mapKey"))
         grant = self._grants.get(key)
-        if grant is None or not {"children", "attachments"} & call.request.keys():
+        if grant is None or not _GROUPS & call.request.keys():
             return  # a customize hook is shown the parent alone
         observed = {unstructured.uid(each): each for each in (call.parent, *_observed(call.request))}
         known = [write for report in self._reports.get(key, ()) if not grant.may_be_older_than(report) for write in report.writes]
@@ -169,7 +172,7 @@ class Invariants:
         found = _children(answered)
         if found is None:
             return  # the answer of a customize hook
-        self._answers.setdefault((call.caller.partition("#")[0], unstructured.uid(call.parent)), {})[_controller(call)] = found
+        self._answers.setdefault((call.caller.partition("#")[0], call.unit[1]), {})[_controller(call)] = found
 
     def _changed(self, info: ResourceInfo, event: Event, actor: str) -> None:
         if actor == "user" and info.id == THINGS.id:
@@ -186,7 +189,7 @@ class Invariants:
         owner = controller_ref(child)
         if owner is None or info.resource == "controllerrevisions":
             return
-        answers = self._answers.get((actor, owner.uid))
+        answers = self._answers.get((actor, unit_of(owner.uid, unstructured.annotations(child).get(MAP_KEY, ""))))
         name = unstructured.name(child)
         if answers is None:
             self.world.history.violation(f"{actor} deleted {info.resource} {name} without a good answer")
@@ -202,7 +205,7 @@ def _is_deletion(event: Event, before: JsonObject) -> bool:
 
 def _children(answered: JsonObject) -> _Children | None:
     """What a sync or finalize hook desires; None for another hook's answer."""
-    found: JsonValue = answered.get("children", answered.get("attachments"))
+    found: JsonValue = answered.get("children", answered.get("attachments", answered.get("outputs")))
     if not is_array(found):
         return None
     children = [each for each in found if is_object(each)]
@@ -214,13 +217,12 @@ def _controller(call: HookCall) -> str:
 
 
 def _unit(key: JobKey) -> _Unit:
-    return key.controller.name, key.namespace, key.name
+    return key.controller.name, key.namespace, key.name, key.part
 
 
 def _observed(request: JsonObject) -> Iterable[JsonObject]:
     """The children that a hook is shown."""
-    groups = [*unstructured.child_object(request, "children").values(), *unstructured.child_object(request, "attachments").values()]
-    for group in groups:
+    for group in (each for name in sorted(_GROUPS) for each in unstructured.child_object(request, name).values()):
         yield from (each for each in group.values() if is_object(each)) if is_object(group) else ()
 
 

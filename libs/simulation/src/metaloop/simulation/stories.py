@@ -1,4 +1,4 @@
-"""Twelve stories: what users do, and what is true in the end, whatever went wrong meanwhile."""
+"""Thirteen stories: what users do, and what is true in the end, whatever went wrong meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,6 +10,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import controller_ref
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.simulation import map_story
 from metaloop.simulation.resources import CONFIG_MAPS, NAMESPACE, ROUTES, THINGS
 from metaloop.simulation.webhooks import Hook
 from metaloop.simulation.world import Size, World
@@ -327,5 +328,6 @@ STORIES: Final[Mapping[str, Story]] = {
         Story(name="crd-change", act=_crd_change, problem=has(3, "second")),
         Story(name="failover", act=_failover, problem=has(2, "second")),
         Story(name="scale-in", act=_scale_in, problem=all_of(*(has(2, "first", parent=name) for name in ("a", "b", "c", "d")))),
+        Story(name="map", act=map_story.act, problem=map_story.problem),
     )
 }

@@ -72,8 +72,13 @@ class HookCall:
 
     @property
     def unit(self) -> tuple[str, str]:
-        """The unit of work: the controller's hooks, and the parent."""
-        return self.path.rpartition("/")[0], unstructured.uid(self.parent)
+        """The unit of work: the controller's hooks, and the parent or the part of it."""
+        return self.path.rpartition("/")[0], unit_of(unstructured.uid(self.parent), unstructured.text(self.request, "mapKey"))
+
+
+def unit_of(parent: str, part: str) -> str:
+    """What identifies a parent, or a part of it, by its UID and the key of the part."""
+    return f"{parent}#{part}" if part else parent
 
 
 @dataclass(slots=True, kw_only=True)
