@@ -32,8 +32,8 @@ HOOK_P99 = Judged(name="change acknowledged -> hook called, p99", unit="round tr
 CHILDREN_P50 = Judged(name="change acknowledged -> 3 children updated, p50", unit="round trips of a change", bound=AtMost(limit=3.5))
 CHILDREN_P99 = Judged(name="change acknowledged -> 3 children updated, p99", unit="round trips of a change", bound=AtMost(limit=4))
 
-# One parent of a MapController with 20,000 inputs.
-MAP_RATE = Judged(name="20,000 inputs mapped: outputs a second, times the API server's creates", unit=_TIMES, bound=AtLeast(limit=0.6))
+# One parent of a MapController with 20,000 inputs. The rate is that of two cores, which the control plane shares.
+MAP_RATE = Judged(name="20,000 inputs mapped: outputs a second, times the API server's creates", unit=_TIMES, bound=AtLeast(limit=0.25))
 MAP_CPU = Judged(name="our CPU, times the API server's", unit=_TIMES, bound=AtMost(limit=1.6))
 MAP_CALLS = Judged(name="hook calls per input", bound=Exactly(count=1))
 MAP_WRITES = Judged(name="writes of outputs per input", bound=Exactly(count=1))
