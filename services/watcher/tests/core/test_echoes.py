@@ -192,3 +192,32 @@ def test_a_part_runs_after_an_output_that_it_deleted_is_gone(hand: QueueInHand):
     hand.see(gone)
 
     assert hand.take_all() == [PART]
+
+
+@pytest.mark.parametrize("is_event_first", [True, False])
+def test_a_part_that_was_forgotten_meanwhile_runs_for_what_it_still_wrote(hand: QueueInHand, *, is_event_first: bool):
+    """Its input went while its first output was on its way: nobody else would ever look at that output."""
+    lease = hand.leased(PART)
+    hand.queue.forget(PART)
+    if is_event_first:
+        output_came_to(hand, 7)
+    hand.finish(lease, PART, writes=(output(7),))
+    if not is_event_first:
+        output_came_to(hand, 7)
+
+    assert hand.take_all() == [PART]
+
+
+@pytest.mark.parametrize("klass", [MarkClass.RETRY, MarkClass.RESYNC])
+@pytest.mark.parametrize("is_event_first", [True, False])
+def test_a_mark_of_a_lower_class_is_not_hidden_by_an_echo(hand: QueueInHand, klass: MarkClass, *, is_event_first: bool):
+    """A controller that was edited meanwhile marks its parts in such a class."""
+    lease = hand.leased(PART)
+    if is_event_first:
+        output_came_to(hand, 7)
+    hand.mark(PART, klass)
+    if not is_event_first:
+        output_came_to(hand, 7)
+    hand.finish(lease, PART, writes=(output(7),))
+
+    assert hand.take_all() == [PART]

@@ -34,12 +34,16 @@ class Mark:
 
 
 def stronger(first: Mark | None, second: Mark) -> Mark:
-    """One mark for both: the one of the higher class; of two equals the first."""
-    if first is None or second.klass < first.klass:
+    """One mark for both: the one of the higher class; of two equals the first.
+
+    It has versions only if both have, since what has none stands for more than our own writes. An echo hides nothing.
+    """
+    if first is None:
         return second
-    if second.klass > first.klass or not first.versions:
-        return first
-    return replace(first, versions=first.versions | second.versions if second.versions else NO_VERSIONS)
+    winner, other = (second, first) if second.klass < first.klass else (first, second)
+    if not winner.versions or (other.klass is MarkClass.ECHO and winner.klass is not MarkClass.ECHO):
+        return winner
+    return replace(winner, versions=winner.versions | other.versions if other.versions else NO_VERSIONS)
 
 
 class Stage(Enum):
@@ -100,6 +104,8 @@ class Lease:
     """Whether the server confirmed that the job is out of the stream. The sync is over once both are there."""
     is_dismissed: bool = False
     """Whether there was nothing to sync, so that no report will come."""
+    is_forgotten: bool = False
+    """Whether its key was forgotten meanwhile, so that what the sync writes may no longer be desired."""
 
     @property
     def is_over(self) -> bool:
@@ -151,9 +157,10 @@ class Entry:
         reason, traceparent = (self.mark.reason, self.mark.traceparent) if self.mark else ("", "")
         return Job(key=self.key, shard=shard, reason=reason, traceparent=traceparent)
 
-    def learn_writes(self, report: SyncReport | None) -> None:
+    def learn_writes(self, lease: Lease) -> None:
         """Learn the last sync's writes, and weigh a mark that may be only their echo."""
-        writes = report.writes if report is not None else ()
+        report = lease.report
+        writes = report.writes if report is not None and not lease.is_forgotten else ()
         parent = (self.key.resource, self.key.namespace, self.key.name)
         own = [write for write in writes if self.key.part or (write.resource, write.namespace, write.name) == parent]
         self.own_versions = frozenset([version_number(write.resource_version) for write in own]) if own else NO_VERSIONS

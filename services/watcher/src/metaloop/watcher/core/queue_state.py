@@ -397,7 +397,7 @@ class QueueState:
         entry.stage_timer.due = None
         self._order.release(entry.flow)
         if not lease.is_dismissed:
-            entry.learn_writes(lease.report)
+            entry.learn_writes(lease)
             self._plan_next(entry, lease.report, now)
         if entry.mark is not None:
             self._wait(entry, entry.mark, now)
@@ -489,8 +489,8 @@ class QueueState:
             self._stop_waiting(entry)
         if entry.is_kept_back or entry.stage is Stage.GATED:
             entry.stage, entry.mark = Stage.IDLE, None
-        if entry.stage is Stage.LEASED:
-            entry.mark = None
+        if entry.lease is not None:
+            entry.mark, entry.lease.is_forgotten = None, True
         self._drop_if_blank(entry)
 
     def _drop_if_blank(self, entry: Entry) -> None:
