@@ -13,7 +13,6 @@ _ATTEMPTS = 200
 
 # A server needs seconds until it listens, and does not listen while it is restarted. As long as this process lives, the
 # UDP port of the same number tells others of our kind that the TCP port is taken; the kernel releases it.
-_reserved: dict[int, socket.socket] = {}
 
 
 def free_port() -> int:
@@ -59,5 +58,5 @@ def _is_reserved_now(port: int) -> bool:
     except OSError:
         reservation.close()
         return False
-    _reserved[port] = reservation
+    reservation.detach()  # the descriptor stays open until the process ends
     return True
