@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from metaloop.devkit.testbed.lab import Platform, install_parent
-from metaloop.devkit.testbed.story import THINGS
+from metaloop.devkit.testbed.lab import Platform
 from metaloop.devkit.workdir import run_folder
 
 _LABEL = "testbed.example.com/apart"
@@ -37,7 +36,6 @@ class Apart:
 
 @asynccontextmanager
 async def folder_apart(platform: Platform) -> AsyncIterator[Platform]:
-    """The shared cluster and broker with a folder of its own for what is started there, and the parents of stories."""
-    await install_parent(platform.cluster, THINGS)
+    """The shared cluster and broker, with a folder of its own for what is started there."""
     with run_folder() as folder:
         yield replace(platform, workdir=folder)

@@ -36,15 +36,16 @@ def workdir() -> Iterator[Path]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def platform(assets: Path, workdir: Path) -> AsyncIterator[Platform]:
-    """A cluster with our CRDs and a broker, and nobody who serves controllers."""
+    """A cluster with our CRDs, the parents of stories, and a broker, and nobody who serves controllers."""
     async with Platform.start(assets, workdir) as platform:
+        await install_parent(platform.cluster, THINGS)
+        await platform.show_kinds_to_controllers()
         yield platform
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def lab(platform: Platform) -> AsyncIterator[Lab]:
     """Everything running, from the first test that asks for it to the end of the session."""
-    await install_parent(platform.cluster, THINGS)
     async with Webhook.serve() as webhook, platform.stack(settings={**QUICK, **NOT_APART}) as stack:
         yield Lab(platform=platform, stack=stack, webhook=webhook)
 

@@ -5,6 +5,8 @@ for the kubelet.
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+import yaml
 
 from metaloop.common.objects import unstructured
 from metaloop.devkit.demo import SCENARIOS, play
@@ -13,9 +15,18 @@ from metaloop.devkit.demo.output import NoOutput
 from metaloop.devkit.demo.scenarios.hellos import HELLOS
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
-from metaloop.devkit.testbed.lab import Lab
+from metaloop.devkit.testbed.lab import Lab, install
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def kinds(lab: Lab) -> None:
+    """The kinds of all examples, which the garbage collector knows before they are needed."""
+    for file in sorted(EXAMPLES.glob("*/crd.yaml")):
+        for manifest in yaml.safe_load_all(file.read_text()):
+            await install(lab.cluster, manifest)
+    await lab.platform.show_kinds_to_controllers()
 
 
 @pytest.mark.timeout(300)

@@ -84,6 +84,7 @@ async def start_environment(folder: Path, *, example: Path, namespace: str) -> A
         with console.progress("starting watcher, hookgateway, two reconcilers, and the example's hook") as progress:
             stack = await parts.enter_async_context(platform.stack(reconcilers=2))
             environment = await parts.enter_async_context(install_example(platform, stack, example=example, namespace=namespace))
+            await platform.show_kinds_to_controllers()
             progress.done("Metaloop ready, the example's controller installed")
         yield environment
 

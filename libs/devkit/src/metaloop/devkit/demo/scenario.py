@@ -21,7 +21,7 @@ from metaloop.devkit.testbed.cluster import Cluster
 
 S = TypeVar("S", bound=Snapshot)
 
-# Kubernetes' garbage collector needs up to 40 s to notice a new kind; everything else takes seconds at most.
+# Kubernetes' garbage collector may need 40 s to notice a new kind; everything else takes seconds at most.
 _TIMEOUT_SECONDS = 90.0
 _POLL_SECONDS = 0.1
 

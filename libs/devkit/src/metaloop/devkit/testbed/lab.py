@@ -48,6 +48,11 @@ class Platform:
             await install_crds(cluster)
             yield Platform(plane=plane, broker=broker, cluster=cluster, audit=AuditLog(log), workdir=workdir)
 
+    async def show_kinds_to_controllers(self) -> None:
+        """Let Kubernetes' controllers know all kinds that are served now; they look for new ones twice a minute."""
+        await self.plane.controller_manager.kill()
+        await self.plane.controller_manager.start()
+
     @asynccontextmanager
     async def stack(
         self,

@@ -34,7 +34,7 @@ async def _remove_environment(run: ScenarioRun[Objects]) -> None:
 
 
 async def _delete(run: ScenarioRun[Objects]) -> None:
-    run.output.begin("the Team is deleted (the garbage collector needs up to 40 s to notice a new kind)")
+    run.output.begin("the Team is deleted")
     await run.delete(_TEAMS, "comets", namespace="")
     await run.until(lambda snapshot: not _namespaces(snapshot))
     run.output.end("all of its namespaces are deleted")

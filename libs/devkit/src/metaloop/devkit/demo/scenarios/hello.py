@@ -65,7 +65,7 @@ async def _greet_in_turn(run: ScenarioRun[Hellos], name: str, planets: list[str]
 
 
 async def _delete(run: ScenarioRun[Hellos]) -> None:
-    run.output.begin(f"{_DELETED} is deleted (the garbage collector needs up to 40 s to notice a new kind)")
+    run.output.begin(f"{_DELETED} is deleted")
     await run.delete(HELLOS, _DELETED)
     snapshot = await run.until(lambda snapshot: snapshot.is_converged and snapshot.children == 3 * (len(_NAMES) - 1))
     run.output.end(f"its children are deleted too: {len(snapshot.hellos)} parents and {snapshot.children} children are left")

@@ -31,7 +31,7 @@ async def _grow(run: ScenarioRun[Objects]) -> None:
 
 
 async def _delete(run: ScenarioRun[Objects]) -> None:
-    run.output.begin("the job is deleted (the garbage collector needs up to 40 s to notice a new kind)")
+    run.output.begin("the job is deleted")
     await run.delete(_JOBS, "count")
     await run.until(lambda snapshot: not _pods(snapshot, run))
     run.output.end("its Pods are deleted")
