@@ -17,7 +17,7 @@ from metaloop.common.api.revision import REVISIONS
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
-from metaloop.devkit.dryrun.gateway import local_gateway
+from metaloop.devkit.dryrun.gateway import GatewayAddress, local_gateway
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS
 from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
@@ -45,6 +45,8 @@ class Desk:
 
     platform: Platform
     webhook: Webhook
+    gateway: GatewayAddress
+    """A hook gateway that runs already."""
 
     async def types(self, *arguments: str) -> Ended:
         """Runs `metaloop` with these arguments."""
@@ -54,6 +56,10 @@ class Desk:
         )
         out, err = await asyncio.wait_for(process.communicate(), 60)
         return Ended(process.returncode or 0, out.decode(), err.decode())
+
+    async def plans(self, *arguments: str) -> Ended:
+        """Runs `metaloop plan` with these arguments, through the gateway that runs already."""
+        return await self.types("plan", *arguments, "--gateway-url", self.gateway.url, "--gateway-token", self.gateway.token)
 
     async def controller(self, name: str, behaviour: Behaviour, **spec: object) -> None:
         """A controller of the things that are labelled with its name."""
@@ -90,9 +96,13 @@ class Desk:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def desk(assets: Path) -> AsyncIterator[Desk]:
     with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
+        async with (
+            Platform.start(assets, folder) as platform,
+            Webhook.serve() as webhook,
+            local_gateway(folder, kubeconfig=str(platform.plane.kubeconfig_path)) as gateway,
+        ):
             await install_parent(platform.cluster, THINGS)
-            yield Desk(platform=platform, webhook=webhook)
+            yield Desk(platform=platform, webhook=webhook, gateway=gateway)
 
 
 def three(request: JsonObject) -> JsonObject:
@@ -108,6 +118,7 @@ async def test_plan_of_a_new_parent_names_each_write_and_does_none(desk: Desk) -
     ended = await desk.types("plan", "thing/new")
 
     assert ended.code == 0, ended.err
+    assert "starting a hook gateway" in ended.err
     assert "CompositeController/fresh: Thing default/new" in ended.out
     assert "+ 1. create ConfigMap default/new-0: desired, and not there" in ended.out
     assert "+  text: hello" in ended.out
@@ -128,7 +139,7 @@ async def test_plan_shows_what_differs_what_goes_and_what_is_adopted(desk: Desk)
     await desk.child("old-9", of=owner)
     mark = desk.platform.audit.mark()
 
-    ended = await desk.types("plan", "settled", "default/old", "--output", "json")
+    ended = await desk.plans("settled", "default/old", "--output", "json")
 
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
@@ -164,7 +175,7 @@ async def test_plan_of_a_map_controller_shows_some_inputs_or_all(desk: Desk, opt
         await desk.platform.cluster.create(CONFIG_MAPS, source, namespace="default")
     mark = desk.platform.audit.mark()
 
-    ended = await desk.types("plan", f"{MAPS.kind}/{name}", f"default/{name}", *options, "--output", "json")
+    ended = await desk.plans(f"{MAPS.kind}/{name}", f"default/{name}", *options, "--output", "json")
 
     assert ended.code == 0, ended.err
     parts = json.loads(ended.out)["parts"]
@@ -177,7 +188,7 @@ async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
     await desk.controller("broken", lambda _: Reply(body=b"sorry", status=500))
     await desk.parent("unlucky", of="broken")
 
-    ended = await desk.types("plan", "broken", "default/unlucky")
+    ended = await desk.plans("broken", "default/unlucky")
 
     assert ended.code == 0, ended.err
     assert "The sync would end with" in ended.out
@@ -188,7 +199,7 @@ async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:
 async def test_plan_of_what_nobody_serves_says_so(desk: Desk) -> None:
     await desk.controller("lonely", three)
 
-    ended = await desk.types("plan", "thing/nobody")
+    ended = await desk.plans("thing/nobody")
 
     assert ended.code == 1
     assert "there is no thing default/nobody" in ended.err
@@ -230,12 +241,12 @@ async def test_plan_in_the_middle_of_a_rollout_shows_who_changes_revisions(desk:
     owner = await desk.parent("midway", of="midway", count=2, text="before")
     for name in ("midway-0", "midway-1"):
         await desk.child(name, of=owner, text="before")
-    first = json.loads((await desk.types("plan", "midway", "default/midway", "-o", "json")).out)["writes"][0]["after"]
+    first = json.loads((await desk.plans("midway", "default/midway", "-o", "json")).out)["writes"][0]["after"]
     await desk.platform.cluster.create(REVISIONS, first, namespace="default")
     await desk.platform.cluster.patch(THINGS, "default", "midway", {"spec": {"text": "after"}})
     mark = desk.platform.audit.mark()
 
-    ended = await desk.types("plan", "midway", "default/midway", "-o", "json")
+    ended = await desk.plans("midway", "default/midway", "-o", "json")
 
     writes = json.loads(ended.out)["writes"]
     told = [(write["verb"], write["kind"]) for write in writes]
@@ -259,10 +270,7 @@ async def test_plan_of_a_decorated_object_through_a_gateway_that_runs_elsewhere(
     await desk.platform.cluster.create(CONFIG_MAPS, config_map("subject", labels={"decorate": "me"}), namespace="default")
     mark = desk.platform.audit.mark()
 
-    with run_folder() as folder:
-        async with local_gateway(folder, kubeconfig=str(desk.platform.plane.kubeconfig_path)) as gateway:
-            elsewhere = ("--gateway-url", gateway.url, "--gateway-token", gateway.token)
-            ended = await desk.types("plan", "configmap/subject", *elsewhere)
+    ended = await desk.plans("configmap/subject")
 
     assert ended.code == 0, ended.err
     assert "+ 1. create ConfigMap default/attached" in ended.out
