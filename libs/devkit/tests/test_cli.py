@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
+
+from metaloop.devkit.cli.app import app
 
 METALOOP = Path(sys.executable).with_name("metaloop")
 
@@ -50,6 +53,12 @@ def metaloop(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([METALOOP, *arguments], capture_output=True, text=True, check=False, env=environment)
 
 
+def in_this_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """How the command ends without a process of its own: for what is decided before anything is started."""
+    ended = CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments)
+    return subprocess.CompletedProcess(arguments, ended.exit_code, ended.stdout, ended.stderr)
+
+
 def test_version_is_that_of_the_packages() -> None:
     shown = metaloop("--version")
 
@@ -57,7 +66,7 @@ def test_version_is_that_of_the_packages() -> None:
 
 
 def test_up_has_every_documented_option() -> None:
-    text = metaloop("up", "--help").stdout
+    text = in_this_process("up", "--help").stdout
 
     assert [option for option in UP_OPTIONS if option not in text] == []
 
@@ -70,7 +79,7 @@ def test_up_has_every_documented_option() -> None:
     ],
 )
 def test_command_has_every_documented_option(command: str, options: tuple[str, ...]) -> None:
-    text = metaloop(command, "--help").stdout
+    text = in_this_process(command, "--help").stdout
 
     assert [option for option in options if option not in text] == []
 
@@ -96,7 +105,7 @@ def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
     ],
 )
 def test_an_invalid_value_is_a_usage_error(option: str, value: str, complaint: str) -> None:
-    result = metaloop("up", option, value)
+    result = in_this_process("up", option, value)
 
     assert result.returncode == 2
     assert complaint in result.stderr
@@ -113,7 +122,7 @@ def test_an_invalid_kubeconfig_is_a_clear_failure(tmp_path: Path) -> None:
 
 
 def test_an_unknown_apply_strategy_is_a_usage_error() -> None:
-    result = metaloop("up", "--apply-strategy", "magic")
+    result = in_this_process("up", "--apply-strategy", "magic")
 
     assert result.returncode == 2
     assert "server-side-apply" in result.stderr
