@@ -53,7 +53,7 @@ class Router:
         former = self.stats.get(controller.id, ControllerStats())
         stats = self.stats[controller.id] = ControllerStats()
         units = self._running.start(instance)
-        self._subscriptions.forget_controller(controller.id, unless=lambda key: instance.has_customize_hook and self._running.serves(key))
+        self._subscriptions.forget_controller(controller.id, unless=lambda key: instance.may_subscribe and self._running.serves(key))
         limit = max_concurrent(loads(self._running.raw(controller.id)))
         self._queue.set_controller(controller.id, resync_seconds=controller.resync_period_seconds, max_concurrent=limit)
         for key in units:

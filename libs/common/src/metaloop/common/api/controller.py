@@ -33,6 +33,8 @@ class Controller:
     """A controller that can be served. Each kind is a subclass, in a module of its own."""
 
     kind: ClassVar[str]
+    subscribes: ClassVar[bool] = False
+    """Whether its parents are subscribed to objects, even if it has no customize hook."""
 
     raw: JsonObject
     """The complete object, which hooks get."""
@@ -62,6 +64,11 @@ class Controller:
     def finalizer(self) -> str:
         """The finalizer that it puts on its parents."""
         return finalizer_of(self.id)
+
+    @property
+    def watched(self) -> str:
+        """The label selector within which the objects are watched that it writes; empty if all objects are."""
+        return ""
 
     def parent_rule(self, resource: ResourceId) -> ParentRule | None:
         """The rule for objects of a resource, in any version; None if they are not parents."""

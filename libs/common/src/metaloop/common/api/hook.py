@@ -10,7 +10,7 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 
-HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone"]
+HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate"]
 HookVersion: TypeAlias = Literal["v1", "v2"]
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
@@ -91,9 +91,12 @@ def wanted_timeout(webhook: JsonObject) -> float:
 
 def parse_hook(hooks: JsonObject, name: HookName) -> Hook | None:
     """The hook of this name in `spec.hooks`; None if it is absent. Raises InvalidSpec."""
-    raw, field = fields.object_at(hooks, name, "spec.hooks"), f"spec.hooks.{name}"
-    if raw is None:
-        return None
+    raw = fields.object_at(hooks, name, "spec.hooks")
+    return None if raw is None else hook_in(raw, name, f"spec.hooks.{name}")
+
+
+def hook_in(raw: JsonObject, name: HookName, field: str) -> Hook:
+    """The hook that the object at `field` describes. Raises InvalidSpec."""
     webhook = fields.object_at(raw, "webhook", field)
     if webhook is not None:
         _require_address(webhook, f"{field}.webhook")

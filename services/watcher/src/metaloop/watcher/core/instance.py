@@ -44,10 +44,10 @@ class Instance:
         return tuple({watch.id: watch for watch in watches}.values())
 
     @property
-    def has_customize_hook(self) -> bool:
+    def may_subscribe(self) -> bool:
         """Whether its parents may subscribe to related objects."""
         customize = self.controller.hooks.customize
-        return customize is not None and customize.webhook is not None
+        return self.controller.subscribes or (customize is not None and customize.webhook is not None)
 
     def parents_of(self, resource: ResourceId) -> Parents | None:
         """The parents of a resource; None where its objects are no parents."""

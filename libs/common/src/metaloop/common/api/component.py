@@ -1,0 +1,262 @@
+"""ComponentController: for each component, the objects that its hook returns, of whatever kinds, in order.
+
+The objects of a component are known by a label, and listed in its status. They have no owner references.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, cast
+
+from metaloop.common.api import fields
+from metaloop.common.api.controller import Controller, ParentRule, spec_of
+from metaloop.common.api.hook import Hook, HookKeys, Hooks, hook_in
+from metaloop.common.api.policies import (
+    ADOPTION,
+    DEFAULT_REAPPLY_SECONDS,
+    DELETE,
+    DRIFT_DETECTION,
+    MISSING_NAMESPACES,
+    RECONCILE,
+    UPDATE,
+    AdoptionPolicy,
+    DeletePolicy,
+    DriftDetection,
+    MissingNamespaces,
+    Policies,
+    ReconcilePolicy,
+    UpdatePolicy,
+)
+from metaloop.common.duration import seconds_of
+from metaloop.common.errors import InvalidParent, InvalidSpec
+from metaloop.common.json import JsonObject, JsonValue, is_object
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.selector import parse_selector
+
+API_VERSION: Final = "metaloop.dev/v1alpha1"
+KIND: Final = "ComponentController"
+KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False)
+
+DEFAULT_REQUEUE_SECONDS: Final = 600.0
+
+_SPEC_FIELDS: Final = (
+    "prefix",
+    "parentResource",
+    "policies",
+    "requeueInterval",
+    "retryInterval",
+    "timeout",
+    "reapplyInterval",
+    "additionalManagedTypes",
+    "parentFields",
+    "generator",
+    "endpointConfigs",
+)
+_POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "adoption": ADOPTION,
+    "reconcile": RECONCILE,
+    "update": UPDATE,
+    "delete": DELETE,
+    "missingNamespaces": MISSING_NAMESPACES,
+    "driftDetection": DRIFT_DETECTION,
+}
+_PARENT_FIELDS: Final = ("namespace", "suspend", "policies")
+_NOT_YET: Final = ("defaultServiceAccount", "references", "hooks")
+"""Fields that are planned, and that nothing serves yet."""
+
+_DNS_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_PREFIX: Final = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_PATH: Final = re.compile(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
+_LONGEST_PREFIX: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class TypePattern:
+    """Types that are managed although no object of a component makes them known."""
+
+    group: str
+    """A group, `*` for all, or `*.SUFFIX` for those that end so."""
+    kind: str
+    """A kind, or `*` for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentFields:
+    """Where components say something themselves. Each is a path such as `.spec.namespace`; None: nowhere."""
+
+    namespace: str | None = None
+    suspend: str | None = None
+    policies: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentController(Controller):
+    """A ComponentController that can be served. It has one parent rule and declares no children."""
+
+    kind: ClassVar[str] = KIND
+    subscribes: ClassVar[bool] = True
+
+    prefix: str
+    """What the names of our labels, annotations and finalizers begin with."""
+    generate: Hook
+    policies: Policies
+    requeue_seconds: float
+    """How often a component that is ready is looked at."""
+    retry_seconds: float
+    """How soon a component is looked at again whose hook asked for a retry, and did not say when."""
+    timeout_seconds: float
+    """How long a component may take until it counts as failed."""
+    managed_types: tuple[TypePattern, ...]
+    parent_fields: ParentFields
+
+    @property
+    def finalizer(self) -> str:
+        """The finalizer on components."""
+        return f"{self.prefix}/finalizer"
+
+    @property
+    def watched(self) -> str:
+        """The label that all objects of its components have."""
+        return f"{self.prefix}/owner-id"
+
+
+def parse_component(raw: JsonObject) -> ComponentController:
+    """The ComponentController in `raw`. Raises InvalidSpec with the first invalid field."""
+    spec = spec_of(raw)
+    for name in _NOT_YET:
+        if name in spec:
+            raise InvalidSpec(f"spec.{name}", "is not supported yet")
+    fields.require_known(spec, "spec", known=_SPEC_FIELDS)
+    requeue = _seconds(spec, "requeueInterval") or DEFAULT_REQUEUE_SECONDS
+    return ComponentController(
+        raw=raw,
+        name=unstructured.name(raw),
+        uid=unstructured.uid(raw),
+        generation=unstructured.generation(raw),
+        resource_version=unstructured.resource_version(raw),
+        parents=(_parent_rule(spec),),
+        children=(),
+        hooks=Hooks(sync=None, finalize=None, customize=None),
+        endpoint_configs=tuple(fields.objects_at(spec, "endpointConfigs", "spec")),
+        resync_period_seconds=None,
+        prefix=_prefix(spec),
+        generate=_generator(spec),
+        policies=_policies(spec),
+        requeue_seconds=requeue,
+        retry_seconds=_seconds(spec, "retryInterval") or requeue,
+        timeout_seconds=_seconds(spec, "timeout") or requeue,
+        managed_types=_managed_types(spec),
+        parent_fields=_parent_fields(spec),
+    )
+
+
+def _prefix(spec: JsonObject) -> str:
+    prefix = fields.required_text(spec, "prefix", "spec")
+    if not _PREFIX.fullmatch(prefix) or len(prefix) > _LONGEST_PREFIX:
+        raise InvalidSpec("spec.prefix", f"must be a DNS name in lower case, like my-operator.example.com, not {prefix!r}")
+    return prefix
+
+
+def _parent_rule(spec: JsonObject) -> ParentRule:
+    parent, field = fields.object_at(spec, "parentResource", "spec"), "spec.parentResource"
+    if parent is None:
+        raise InvalidSpec(field, "is missing")
+    fields.require_known(parent, field, known=("apiVersion", "resource", "labelSelector"))
+    labels = parse_selector(parent.get("labelSelector"), f"{field}.labelSelector")
+    # Nothing that others write into a component's status concerns us, and our own writes need no further pass.
+    return ParentRule(resource=fields.resource_id(parent, field), labels=labels, ignore_status_changes=True)
+
+
+def _generator(spec: JsonObject) -> Hook:
+    generator = fields.object_at(spec, "generator", "spec")
+    if generator is None:
+        raise InvalidSpec("spec.generator", "is missing")
+    fields.require_known(generator, "spec.generator", known=("version", "webhook"))
+    hook = hook_in(generator, "generate", "spec.generator")
+    if hook.webhook is None:
+        raise InvalidSpec("spec.generator.webhook", "is missing: there is no hook to call")
+    return hook
+
+
+def _policies(spec: JsonObject) -> Policies:
+    stated, field = fields.object_at(spec, "policies", "spec") or {}, "spec.policies"
+    fields.require_known(stated, field, known=_POLICIES)
+    chosen = {name: fields.one_of(stated, name, field, choices=choices, default=choices[0]) for name, choices in _POLICIES.items()}
+    return Policies(
+        adoption=cast("AdoptionPolicy", chosen["adoption"]),
+        reconcile=cast("ReconcilePolicy", chosen["reconcile"]),
+        update=cast("UpdatePolicy", chosen["update"]),
+        delete=cast("DeletePolicy", chosen["delete"]),
+        missing_namespaces=cast("MissingNamespaces", chosen["missingNamespaces"]),
+        drift_detection=cast("DriftDetection", chosen["driftDetection"]),
+        reapply_seconds=_seconds(spec, "reapplyInterval") or DEFAULT_REAPPLY_SECONDS,
+    )
+
+
+def _seconds(spec: JsonObject, name: str) -> float:
+    """The duration at `name`, 0 if it is absent. Raises InvalidSpec for anything else, and if it is negative."""
+    value = spec.get(name)
+    if value is None or value == "":
+        return 0.0
+    seconds = seconds_of(value) if isinstance(value, str) else None
+    if seconds is None or seconds < 0:
+        raise InvalidSpec(f"spec.{name}", "must be a duration like 10s or 1h30m")
+    return seconds
+
+
+def _managed_types(spec: JsonObject) -> tuple[TypePattern, ...]:
+    patterns: list[TypePattern] = []
+    for index, raw in enumerate(fields.objects_at(spec, "additionalManagedTypes", "spec")):
+        field = f"spec.additionalManagedTypes[{index}]"
+        fields.require_known(raw, field, known=("group", "kind"))
+        group, kind = fields.required_text(raw, "group", field), fields.required_text(raw, "kind", field)
+        if "*" in group.removeprefix("*.") and group != "*":
+            raise InvalidSpec(f"{field}.group", "must be a group, * for all, or *.SUFFIX")
+        if "*" in kind and kind != "*":
+            raise InvalidSpec(f"{field}.kind", "must be a kind, or * for all")
+        patterns.append(TypePattern(group, kind))
+    return tuple(patterns)
+
+
+def _parent_fields(spec: JsonObject) -> ParentFields:
+    stated, field = fields.object_at(spec, "parentFields", "spec") or {}, "spec.parentFields"
+    fields.require_known(stated, field, known=_PARENT_FIELDS)
+    for name, path in stated.items():
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
+            raise InvalidSpec(f"{field}.{name}", f"must be a path like .spec.{name}, not {path!r}")
+    return ParentFields(**{name: str(path) for name, path in stated.items()})
+
+
+# -- what components say themselves ------------------------------------------------------------------------------------
+
+
+def value_at(component: JsonObject, path: str | None) -> JsonValue:
+    """The value at a path such as `.spec.namespace`; None if there is no path, or nothing is there."""
+    value: JsonValue = component if path else None
+    for name in (path or "").strip(".").split("."):
+        value = value.get(name) if is_object(value) else None
+    return value
+
+
+def stated_namespace(controller: ComponentController, component: JsonObject) -> str:
+    """The namespace of the objects of a component that name none. Raises InvalidParent."""
+    stated = _stated(component, controller.parent_fields.namespace, lambda value: isinstance(value, str), "must be a string")
+    return str(stated or unstructured.namespace(component))
+
+
+def is_suspended(controller: ComponentController, component: JsonObject) -> bool:
+    """Whether a component says that nothing is to be done about it. Raises InvalidParent."""
+    return bool(_stated(component, controller.parent_fields.suspend, lambda value: isinstance(value, bool), "must be true or false"))
+
+
+def stated_policies(controller: ComponentController, component: JsonObject) -> JsonObject:
+    """The policies that a component states. Raises InvalidParent."""
+    stated = _stated(component, controller.parent_fields.policies, is_object, "must be an object")
+    return stated if is_object(stated) else {}
+
+
+def _stated(component: JsonObject, path: str | None, is_valid: Callable[[JsonValue], bool], problem: str) -> JsonValue:
+    value = value_at(component, path)
+    if value is not None and not is_valid(value):
+        raise InvalidParent((path or "").removeprefix("."), problem)
+    return value

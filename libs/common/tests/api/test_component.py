@@ -1,0 +1,183 @@
+"""ComponentController specs: their values, the field that an error names, and what components say themselves."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from metaloop.common.api.component import (
+    ComponentController,
+    ParentFields,
+    TypePattern,
+    is_suspended,
+    parse_component,
+    stated_namespace,
+    stated_policies,
+    value_at,
+)
+from metaloop.common.api.policies import Policies
+from metaloop.common.errors import InvalidParent, InvalidSpec
+from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.objects.resource import ResourceId
+
+WEBHOOK: JsonObject = {"webhook": {"url": "http://hook.example/generate"}}
+APPS: JsonObject = {"apiVersion": "ex.io/v1", "resource": "apps"}
+
+
+def component_controller(**spec: object) -> JsonObject:
+    """A ComponentController of apps."""
+    whole: dict[str, object] = {"prefix": "op.example.com", "parentResource": APPS, "generator": WEBHOOK, **spec}
+    return {"metadata": {"name": "c", "uid": "u"}, "spec": whole}  # type: ignore[dict-item]
+
+
+def test_least_spec_has_all_defaults():
+    parsed = parse_component(component_controller())
+
+    assert [rule.resource for rule in parsed.parents] == [ResourceId("ex.io/v1", "apps")]
+    assert parsed.policies == Policies()
+    assert (parsed.requeue_seconds, parsed.retry_seconds, parsed.timeout_seconds) == (600, 600, 600)
+    assert (parsed.children, parsed.managed_types, parsed.parent_fields) == ((), (), ParentFields())
+    assert (parsed.generate.name, parsed.generate.version) == ("generate", "v1")
+
+
+def test_names_are_made_of_the_prefix():
+    parsed = parse_component(component_controller())
+
+    assert (parsed.finalizer, parsed.watched) == ("op.example.com/finalizer", "op.example.com/owner-id")
+
+
+def test_status_changes_of_components_are_no_news():
+    assert parse_component(component_controller()).parents[0].ignore_status_changes
+
+
+def test_policies_and_durations_are_read():
+    policies = {
+        "adoption": "Never",
+        "reconcile": "Once",
+        "update": "SsaMerge",
+        "delete": "OrphanOnDelete",
+        "missingNamespaces": "DoNotCreate",
+        "driftDetection": "Digest",
+    }
+    intervals = {"requeueInterval": "1m", "retryInterval": "5s", "timeout": "1h30m", "reapplyInterval": "10m"}
+
+    parsed = parse_component(component_controller(policies=policies, **intervals))
+
+    assert parsed.policies == Policies(
+        adoption="Never",
+        reconcile="Once",
+        update="SsaMerge",
+        delete="OrphanOnDelete",
+        missing_namespaces="DoNotCreate",
+        drift_detection="Digest",
+        reapply_seconds=600,
+    )
+    assert (parsed.requeue_seconds, parsed.retry_seconds, parsed.timeout_seconds) == (60, 5, 5400)
+
+
+def test_retry_and_timeout_are_as_long_as_the_requeue_interval_by_default():
+    parsed = parse_component(component_controller(requeueInterval="1m", timeout="0s"))
+
+    assert (parsed.retry_seconds, parsed.timeout_seconds) == (60, 60)
+
+
+def test_additional_managed_types_are_read():
+    types = [{"group": "*.example.com", "kind": "*"}, {"group": "*", "kind": "Widget"}, {"group": "a.b", "kind": "C"}]
+
+    assert parse_component(component_controller(additionalManagedTypes=types)).managed_types == (
+        TypePattern("*.example.com", "*"),
+        TypePattern("*", "Widget"),
+        TypePattern("a.b", "C"),
+    )
+
+
+INVALID: list[tuple[dict[str, object], str]] = [
+    ({"prefix": ""}, "spec.prefix: must be a non-empty string"),
+    ({"prefix": "Op.example.com"}, "spec.prefix: must be a DNS name"),
+    ({"prefix": "op_example"}, "spec.prefix: must be a DNS name"),
+    ({"prefix": "op/x"}, "spec.prefix: must be a DNS name"),
+    ({"prefix": ".".join(["a" * 60] * 5)}, "spec.prefix: must be a DNS name"),
+    ({"parentResource": None}, "spec.parentResource: is missing"),
+    ({"parentResource": {**APPS, "namespace": "n"}}, "spec.parentResource.namespace: is unknown"),
+    ({"parentResource": {"apiVersion": "v1"}}, "spec.parentResource.resource: must be"),
+    ({"generator": None}, "spec.generator: is missing"),
+    ({"generator": {}}, "spec.generator.webhook: is missing"),
+    ({"generator": {"helm": {}}}, "spec.generator.helm: is unknown"),
+    ({"generator": {"webhook": {}}}, "spec.generator.webhook: needs a url"),
+    ({"generator": {**WEBHOOK, "version": "v3"}}, "spec.generator.version: must be one of"),
+    ({"policies": []}, "spec.policies: must be an object"),
+    ({"policies": {"adopt": "Never"}}, "spec.policies.adopt: is unknown"),
+    ({"policies": {"adoption": "never"}}, "spec.policies.adoption: must be one of IfUnowned, Never, Always"),
+    ({"policies": {"update": "SsaOverride"}}, "spec.policies.update: must be one of Replace, SsaMerge, Recreate"),
+    ({"requeueInterval": 10}, "spec.requeueInterval: must be a duration"),
+    ({"retryInterval": "10"}, "spec.retryInterval: must be a duration"),
+    ({"timeout": "-1s"}, "spec.timeout: must be a duration"),
+    ({"reapplyInterval": "soon"}, "spec.reapplyInterval: must be a duration"),
+    ({"additionalManagedTypes": [{"group": "a"}]}, "spec.additionalManagedTypes[0].kind: must be"),
+    ({"additionalManagedTypes": [{"group": "a.*", "kind": "*"}]}, "spec.additionalManagedTypes[0].group: must be a group"),
+    ({"additionalManagedTypes": [{"group": "*.*.a", "kind": "*"}]}, "spec.additionalManagedTypes[0].group: must be a group"),
+    ({"additionalManagedTypes": [{"group": "a", "kind": "W*"}]}, "spec.additionalManagedTypes[0].kind: must be a kind"),
+    ({"parentFields": {"name": ".spec.name"}}, "spec.parentFields.name: is unknown"),
+    ({"parentFields": {"namespace": "spec.namespace"}}, "spec.parentFields.namespace: must be a path"),
+    ({"parentFields": {"suspend": ".spec.items[0]"}}, "spec.parentFields.suspend: must be a path"),
+    ({"parentFields": {"policies": 1}}, "spec.parentFields.policies: must be a path"),
+    ({"childResources": []}, "spec.childResources: is unknown"),
+    ({"hooks": {}}, "spec.hooks: is not supported yet"),
+    ({"references": []}, "spec.references: is not supported yet"),
+    ({"defaultServiceAccount": "x"}, "spec.defaultServiceAccount: is not supported yet"),
+]
+
+
+@pytest.mark.parametrize(("spec", "problem"), INVALID)
+def test_invalid_field_is_named(spec: dict[str, object], problem: str):
+    with pytest.raises(InvalidSpec, match=f"^{re.escape(problem)}"):
+        parse_component(component_controller(**spec))
+
+
+# -- what components say themselves ------------------------------------------------------------------------------------
+
+FIELDS = {"namespace": ".spec.target.namespace", "suspend": ".spec.suspend", "policies": ".spec.policies"}
+CONTROLLER = parse_component(component_controller(parentFields=FIELDS))
+
+
+def component(**spec: JsonValue) -> JsonObject:
+    """A component with this spec."""
+    return {"metadata": {"name": "c", "namespace": "own"}, "spec": spec}
+
+
+@pytest.mark.parametrize(("path", "value"), [(".spec.a", 1), (".spec.b.c", 2), (".spec.b.d", None), (".spec.a.x", None), (None, None)])
+def test_value_is_found_by_its_path(path: str | None, value: JsonValue):
+    assert value_at(component(a=1, b={"c": 2}), path) == value
+
+
+def test_objects_are_in_the_namespace_of_their_component():
+    assert stated_namespace(CONTROLLER, component()) == "own"
+    assert stated_namespace(parse_component(component_controller()), component(target={"namespace": "x"})) == "own"
+
+
+def test_component_may_state_another_namespace():
+    assert stated_namespace(CONTROLLER, component(target={"namespace": "x"})) == "x"
+
+
+def test_component_may_suspend_itself():
+    assert [is_suspended(CONTROLLER, component(suspend=value)) for value in (True, False, None)] == [True, False, False]
+
+
+def test_component_may_state_policies():
+    assert stated_policies(CONTROLLER, component(policies={"adoption": "Never"})) == {"adoption": "Never"}
+    assert stated_policies(CONTROLLER, component()) == {}
+
+
+@pytest.mark.parametrize(
+    ("read", "spec", "problem"),
+    [
+        (stated_namespace, {"target": {"namespace": 1}}, "spec.target.namespace: must be a string"),
+        (is_suspended, {"suspend": "yes"}, "spec.suspend: must be true or false"),
+        (stated_policies, {"policies": "none"}, "spec.policies: must be an object"),
+    ],
+)
+def test_what_a_component_states_wrongly_is_its_own_fault(
+    read: Callable[[ComponentController, JsonObject], object], spec: JsonObject, problem: str
+):
+    with pytest.raises(InvalidParent, match=f"^{re.escape(problem)}"):
+        read(CONTROLLER, component(**spec))
