@@ -11,6 +11,7 @@ from metaloop.common.json import JsonObject, dumps, loads
 from metaloop.common.kube.errors import AlreadyExists, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.selector import parse_selector_text
 
 Key = tuple[str, str, str]
 
@@ -53,6 +54,13 @@ class FakeApi:
         """The stored object."""
         self._count("get", name)
         return _copy(self._stored((str(info.id), namespace, name)))
+
+    async def list_page(self, info: ResourceInfo, namespace: str = "", params: Mapping[str, str] | None = None) -> JsonObject:
+        """The stored objects of a resource that the label selector in `params` matches."""
+        self._count("list", info.resource)
+        selector = parse_selector_text((params or {}).get("labelSelector", ""))
+        found = [obj for obj in self.all_of(info) if selector.matches(unstructured.labels(obj))]
+        return {"items": [obj for obj in found if not namespace or unstructured.namespace(obj) == namespace]}
 
     async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Mapping[str, str] | None = None) -> JsonObject:
         """Stores a new object with a new UID."""

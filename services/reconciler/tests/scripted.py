@@ -18,10 +18,13 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    DescribeCluster,
     EditParent,
     Fact,
+    FindForeign,
     Forget,
     Learn,
+    ReadObjects,
     Recall,
     RecordEvent,
     ReportRivals,
@@ -131,7 +134,7 @@ def played(steps: Steps[None], script: Script | None = None) -> Played:
         return Played(steps=taken, failure=failure)
 
 
-def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
+def line(step: Step) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind of step
     """The line of a step: its name, and what it is about."""
     match step:
         case EditParent(observed, edit):
@@ -145,6 +148,12 @@ def line(step: Step) -> str:  # noqa: C901, PLR0911 - one for each kind of step
             return f"call {hook.name}" if len(bodies) == 1 else f"call {hook.name}, {len(bodies)} times"
         case SubscribeRelated(fingerprint, queries):
             return f"subscribe to {len(queries)} queries" if fingerprint else f"subscribe to {len(queries)} queries for now"
+        case DescribeCluster(kinds):
+            return f"describe the cluster: {', '.join(sorted(kind for _, kind in kinds))}"
+        case ReadObjects(addresses):
+            return f"read {', '.join(address.name for address in addresses)}"
+        case FindForeign(types):
+            return f"find instances of {', '.join(map(str, types))}"
         case WriteRevisions(_, actions):
             return _about("revisions", actions)
         case WriteChildren(_, plan, _):

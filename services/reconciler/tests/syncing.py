@@ -10,10 +10,12 @@ from known_schemas import GuessedSchemas
 
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject
+from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation, ObservedGroup, Related
 from metaloop.common.report import SyncReport
 from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
 from metaloop.reconciler.core.kinds.registry import SYNCS
 from metaloop.reconciler.deletion_guards import DeletionGuards
@@ -48,6 +50,7 @@ def a_syncer(
             recorder=recorder,
             strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),
             guards=guards or DeletionGuards(limits=DEFAULT_LIMITS),
+            cluster=ClusterReader(Discovery(api), uid="cluster", width=2),  # type: ignore[arg-type]
         ),
         observer=Observer(KINDS),
         syncs=SYNCS,

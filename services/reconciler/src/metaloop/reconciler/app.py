@@ -18,9 +18,11 @@ from metaloop.common.crashes import restarting
 from metaloop.common.http.peer import Asked, Peer
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.cluster_uid import cluster_uid
+from metaloop.common.kube.discovery import Discovery
 from metaloop.common.kube.events import EventRecorder
 from metaloop.common.service import Build, Service
 from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.core.kinds.registry import SYNCS, Syncs
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.hook_caller import HookCaller
@@ -44,13 +46,12 @@ def build_from(settings: Settings, *, kinds: Kinds = KINDS, syncs: Syncs = SYNCS
 
     @asynccontextmanager
     async def build(service: Service) -> AsyncIterator[None]:
-        async with (
-            KubeClient.connect(settings.kubeconfig) as kube,
-            _linked(settings, cluster=await cluster_uid(kube)) as link,
-            gateway_of(settings) as gateway,
-            assembled(service, settings, Peers(link=link, kube=kube, gateway=gateway), kinds=kinds, syncs=syncs),
-        ):
-            yield
+        async with KubeClient.connect(settings.kubeconfig) as kube:
+            uid = await cluster_uid(kube)
+            async with _linked(settings, cluster=uid) as link, gateway_of(settings) as gateway:
+                peers = Peers(link=link, kube=kube, gateway=gateway, cluster_uid=uid)
+                async with assembled(service, settings, peers, kinds=kinds, syncs=syncs):
+                    yield
 
     return build
 
@@ -63,6 +64,8 @@ class Peers:
     kube: KubeClient
     gateway: Asked
     """The hook gateway."""
+    cluster_uid: str = ""
+    """The cluster's UID; empty where it may not be read."""
 
 
 @asynccontextmanager
@@ -86,6 +89,7 @@ async def assembled(
             recorder=recorder,
             strategies=Strategies(schemas=schemas, default=settings.apply_strategy),
             guards=DeletionGuards(limits=settings.deletion_limits),
+            cluster=ClusterReader(Discovery(kube), uid=peers.cluster_uid, width=settings.child_writes),
         )
         with ThreadPoolExecutor(1, thread_name_prefix="large parents") as executor:
             large = LargeParents(executor)

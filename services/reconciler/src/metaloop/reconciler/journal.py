@@ -1,7 +1,7 @@
 """Records what a sync did so far, for its report. The record is true however the sync ends."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from metaloop.common.report import Write
 from metaloop.reconciler.core.effects import Effects
@@ -22,9 +22,9 @@ class Journal:
         before = self.resync_after_seconds
         self.resync_after_seconds = seconds if before is None else min(before, seconds)
 
-    def record(self, effects: Effects) -> None:
-        """Record the effects of actions on children."""
-        self.writes += effects.writes
+    def record(self, effects: Effects, *, watched: str = "") -> None:
+        """Record the effects of actions on children, which are watched within this label selector, if there is one."""
+        self.writes += [replace(write, watched=watched) for write in effects.writes] if watched else effects.writes
         self.actions.update(type(done.action).__name__ for done in effects.done)
 
     def record_write(self, name: str, write: Write) -> None:

@@ -24,6 +24,10 @@ class Api(Protocol):
         """The live object."""
         ...
 
+    async def list_page(self, info: ResourceInfo, namespace: str = "", params: Mapping[str, str] | None = None) -> JsonObject:
+        """One page of a list."""
+        ...
+
     async def create(self, info: ResourceInfo, obj: JsonObject, *, params: Mapping[str, str] | None = None) -> JsonObject:
         """Creates `obj`."""
         ...

@@ -21,6 +21,7 @@ from metaloop.common.report import SyncReport
 from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.children_writer import ChildrenWriter
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.core.effects import Effects
 from metaloop.reconciler.core.kinds.registry import Sync, Syncs
 from metaloop.reconciler.core.outcome import outcome_of
@@ -28,10 +29,13 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    DescribeCluster,
     EditParent,
+    FindForeign,
     Forget,
     Learn,
     LocalStep,
+    ReadObjects,
     Recall,
     RecordEvent,
     ReportRivals,
@@ -66,6 +70,7 @@ class Dependencies:
     recorder: Recorder
     strategies: Strategies
     guards: DeletionGuards
+    cluster: ClusterReader
     facts: Facts = field(default_factory=Facts)
 
 
@@ -87,6 +92,7 @@ class Syncer:
         try:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
+                run = replace(run, watched=observed.controller.watched)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
                 thread = self.large.sync_thread(run.key, slot, observed_bytes=granted.observed_bytes)
                 await drive(steps, self._driver(run, slot, lease).carry_out, thread=thread)
@@ -116,6 +122,8 @@ class SyncRun:
     granted: Granted
     key: JobKey
     journal: Journal = field(default_factory=Journal)
+    watched: str = ""
+    """The label selector within which what is written to children is watched."""
 
     def related_request(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> RelatedRequest:
         """The request that subscribes the parent to related objects."""
@@ -150,6 +158,8 @@ class Driver:
                 return self._recorded(await self.dependencies.children.claim(actions, observed=observed, api=self.api))
             case WriteRevisions():
                 return await self._revisions_written(step)
+            case DescribeCluster() | ReadObjects() | FindForeign():
+                return await self.dependencies.cluster.answer(step, api=self.api)
             case SubscribeRelated(fingerprint, queries):
                 self.lease.check()
                 request = self.run.related_request(fingerprint, queries)
@@ -194,7 +204,7 @@ class Driver:
             self.run.journal.record_write("Revision", write)
 
     def _recorded(self, effects: Effects) -> Effects:
-        self.run.journal.record(effects)
+        self.run.journal.record(effects, watched=self.run.watched)
         return effects
 
 

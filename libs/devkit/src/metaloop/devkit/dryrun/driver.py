@@ -9,7 +9,7 @@ from math import inf
 from typing import Literal, assert_never
 
 from metaloop.common.api.kinds import KINDS
-from metaloop.common.errors import MetaloopError
+from metaloop.common.errors import InvalidSpec, MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
@@ -26,10 +26,13 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    DescribeCluster,
     EditParent,
+    FindForeign,
     Forget,
     Learn,
     LocalStep,
+    ReadObjects,
     Recall,
     RecordEvent,
     ReportRivals,
@@ -117,6 +120,8 @@ class RecordingDriver:
                 return await self.strategies.of(observed)
             case SubscribeRelated(fingerprint, queries):
                 return await self.subscriptions.related(self.run.granted.shard, self.run.related_request(fingerprint, queries))
+            case DescribeCluster() | ReadObjects() | FindForeign():
+                raise InvalidSpec("kind", f"{self.run.key.controller.kind} can't be planned by a dry run yet")
             case _:
                 return self._recorded(step)
 

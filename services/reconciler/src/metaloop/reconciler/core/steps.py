@@ -7,7 +7,7 @@ driver records what would be done, and a test answers them from a table. If a st
 The functions at the end yield one step each and give its result a type: `effects = yield from claim_children(...)`.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -18,6 +18,8 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Related
 from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.children.changes import ApplyStrategy
+from metaloop.reconciler.core.component.cluster import Address, Cluster, KindName
+from metaloop.reconciler.core.component.managed_types import ManagedType
 from metaloop.reconciler.core.effects import Effects
 from metaloop.reconciler.core.model import ChildGroup, ClaimAction, Observed, ParentEdit, Plan, RevisionAction
 
@@ -164,10 +166,43 @@ class Forget:
     fact: Fact
 
 
+@dataclass(frozen=True, slots=True)
+class DescribeCluster:
+    """Find out which of these kinds the API server serves. Result: the Cluster. Raises Unavailable."""
+
+    kinds: frozenset[KindName]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadObjects:
+    """Read live objects. Result: the objects in order, None for each that does not exist. Raises what a read raises."""
+
+    addresses: Sequence[Address]
+
+
+@dataclass(frozen=True, slots=True)
+class FindForeign:
+    """Find instances of types that don't have the label. Result: the names of the first ones, for messages."""
+
+    types: tuple[ManagedType, ...]
+    label: str
+    value: str
+
+
+ClusterStep: TypeAlias = DescribeCluster | ReadObjects | FindForeign
+"""A step that only asks the API server."""
 LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | ReportRivals | Recall | Learn | Forget
 """A step that the driver carries out without waiting for anything."""
 Step: TypeAlias = (
-    EditParent | ClaimChildren | ChooseApplyStrategy | CallHook | SubscribeRelated | WriteRevisions | WriteChildren | LocalStep
+    EditParent
+    | ClaimChildren
+    | ChooseApplyStrategy
+    | CallHook
+    | SubscribeRelated
+    | WriteRevisions
+    | WriteChildren
+    | ClusterStep
+    | LocalStep
 )
 Steps: TypeAlias = Generator[Step, Any, T]
 """A sync or a part of one: it yields steps and returns a result."""
@@ -201,6 +236,22 @@ def subscribe_related(fingerprint: str, queries: Sequence[RelatedQuery] = ()) ->
 def write_children(observed: Observed, plan: Plan, children: tuple[ChildGroup, ...]) -> Steps[Effects]:
     """See WriteChildren."""
     return (yield WriteChildren(observed, plan, children))
+
+
+def describe_cluster(kinds: Iterable[KindName]) -> Steps[Cluster]:
+    """See DescribeCluster."""
+    return (yield DescribeCluster(frozenset(kinds)))
+
+
+def read_objects(addresses: Sequence[Address]) -> Steps[list[JsonObject | None]]:
+    """See ReadObjects. Nothing is asked if there is nothing to read."""
+    return (yield ReadObjects(addresses)) if addresses else []
+
+
+def find_foreign(types: Iterable[ManagedType], *, label: str, value: str) -> Steps[list[str]]:
+    """See FindForeign. Nothing is asked if there are no types."""
+    listed = tuple(types)
+    return (yield FindForeign(listed, label, value)) if listed else []
 
 
 def recall(fact: Fact) -> Steps[bool]:

@@ -84,6 +84,11 @@ def deleting(item: Item) -> Item:
     return replace(item, phase="Deleting", status="Terminating")
 
 
+def completing(item: Item, *, is_present: bool) -> Item:
+    """The item of an object that is purged: it is still there, or it is gone."""
+    return replace(item, phase="Completing", status="Terminating") if is_present else replace(item, phase="Completed", status="")
+
+
 def _is_instance(item: Item, types: Sequence[ManagedType]) -> bool:
     return is_managed(types, group=item.key.group, version=item.version, kind=item.key.kind)
 

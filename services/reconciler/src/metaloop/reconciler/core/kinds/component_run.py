@@ -1,0 +1,240 @@
+"""One pass over the objects of a component: what it knows so far, and the waves and removals that it carries out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Final
+
+from metaloop.common.json import JsonObject, dumps_sorted
+from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.selector import Requirement, Selector
+from metaloop.common.related_query import RelatedQuery
+from metaloop.reconciler.core.children.plan import NO_LONGER_DESIRED
+from metaloop.reconciler.core.component.cluster import Address, Cluster, KindName
+from metaloop.reconciler.core.component.identity import ObjectKey, key_of
+from metaloop.reconciler.core.component.inventory import Item
+from metaloop.reconciler.core.component.order import NAMESPACE, grouped
+from metaloop.reconciler.core.component.removal import Occasion, Removal, candidates, completing, deleting, going, removal_of
+from metaloop.reconciler.core.component.target import Target
+from metaloop.reconciler.core.component.waves import (
+    STAGES,
+    ObjectPlan,
+    Rules,
+    Wave,
+    after_write,
+    due_purges,
+    observed,
+    planned,
+    priority_of,
+    waves_of,
+)
+from metaloop.reconciler.core.effects import Done, describe
+from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, Plan
+from metaloop.reconciler.core.steps import Steps, describe_cluster, find_foreign, read_objects, subscribe_related, write_children
+from metaloop.reconciler.errors import Failure, WritesFailed
+
+_NAMESPACE_KIND: Final = KindName("v1", NAMESPACE.kind)
+_COMPONENT_DELETED: Final = "the component is deleted"
+
+
+@dataclass(slots=True, kw_only=True)
+class ComponentRun:
+    """What a pass knows. Its steps change it, so that it is true however the pass ends."""
+
+    observed: Observed
+    rules: Rules
+    items: dict[ObjectKey, Item]
+    cluster: Cluster = field(default_factory=lambda: Cluster(uid=""))
+    live: dict[ObjectKey, JsonObject] = field(default_factory=dict[ObjectKey, JsonObject])
+    """The objects that exist, as far as they were looked at."""
+    waiting: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
+    """What is not ready, and why."""
+    infos: dict[ObjectKey, ResourceInfo] = field(default_factory=dict[ObjectKey, ResourceInfo])
+    creates_namespaces: bool = False
+    """Whether namespaces are created that objects need, and that are not among them."""
+
+    def kinds(self) -> set[KindName]:
+        """The kinds in the inventory."""
+        return {KindName(item.api_version, item.key.kind) for item in self.items.values()}
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def look(self, targets: Iterable[Target]) -> Steps[None]:
+        """Subscribe to the objects in the inventory, and take those that are observed as they are."""
+        self.infos = self._infos_of(targets)
+        queries = self._queries()
+        fingerprint = sha256(dumps_sorted([query.to_wire() for query in queries])).hexdigest()
+        related = self.observed.related
+        if related is None or related.fingerprint != fingerprint:
+            related = yield from subscribe_related(fingerprint, queries)
+        self.live = {key_of(obj): obj for group in related.groups for obj in group.objects}
+
+    def _infos_of(self, targets: Iterable[Target]) -> dict[ObjectKey, ResourceInfo]:
+        infos = {target.key: target.info for target in targets if target.info is not None}
+        for key, item in self.items.items():
+            info = self.cluster.by_kind(item.api_version, key.kind)
+            if info is not None:
+                infos.setdefault(key, info)
+        return infos
+
+    def _queries(self) -> list[RelatedQuery]:
+        """One query for each kind in the inventory: for the objects with our label."""
+        marks = self.rules.marks
+        labels = Selector((Requirement(marks.owner_key, "In", (marks.owner_label,)),))
+        resources = sorted({self.infos[key].id for key in self.items if key in self.infos})
+        return [RelatedQuery(resource=each, labels=labels, watched=self.observed.controller.watched) for each in resources]
+
+    def _read(self, keys: Iterable[ObjectKey]) -> Steps[None]:
+        """Read those of these objects that are not among the observed ones. They may exist without our label."""
+        missing = [key for key in keys if key not in self.live and key in self.infos]
+        found = yield from read_objects([Address(self.infos[key], key.namespace, key.name) for key in missing])
+        self.live |= {key: obj for key, obj in zip(missing, found, strict=True) if obj is not None}
+
+    # -- waves ---------------------------------------------------------------------------------------------------------
+
+    def apply(self, targets: Sequence[Target]) -> Steps[None]:
+        """Apply wave by wave, up to the first that is not ready. `waiting` says then why."""
+        yield from self._finish_purges(targets)
+        waves = [*waves_of(targets, self.rules.managed_types)]
+        applied: list[Target] = []
+        for wave in waves:
+            if self.waiting:
+                return
+            yield from self._apply_wave(wave)
+            applied += [target for stage in STAGES for target in wave.stages[stage]]
+            if not self.waiting:
+                yield from self._purge(due_purges(applied, self.items, wave=wave.order, is_last=wave is waves[-1]))
+
+    def _apply_wave(self, wave: Wave) -> Steps[None]:
+        for stage in STAGES:
+            for _, members in grouped(wave.stages[stage], priority_of):
+                yield from self._apply_together(members)
+            if self.waiting:
+                return
+
+    def _apply_together(self, members: Sequence[Target]) -> Steps[None]:
+        """Write those objects that have to be, all at once. Raises WritesFailed or NameTaken."""
+        yield from self._read(target.key for target in members if self.items[target.key].phase != "Completed")
+        plans = [planned(target, self.items[target.key], self.live.get(target.key), self.rules) for target in members]
+        yield from self._ensure_namespaces([plan for plan in plans if isinstance(plan.action, CreateChild)])
+        writes = Plan(
+            deletions=tuple([plan.action for plan in plans if isinstance(plan.action, DeleteChild)]),
+            writes=tuple([plan.action for plan in plans if plan.action is not None and not isinstance(plan.action, DeleteChild)]),
+        )
+        if not writes:
+            self._settle(plans)
+            return
+        effects = yield from write_children(self.observed, writes, ())
+        self._settle([self._after(plan, effects.done) for plan in plans if not _has_failed(plan, effects.failures)])
+        if effects.failures:
+            raise WritesFailed(effects.failures)
+
+    def _after(self, plan: ObjectPlan, done: Sequence[Done]) -> ObjectPlan:
+        """What is left of a plan. If its action was left out as a no-op write, the object is as observed."""
+        if plan.action is None:
+            return plan
+        [written] = [each for each in done if each.action is plan.action] or [None]
+        if written is not None:
+            return after_write(plan, written.written, self.rules)
+        return observed(plan.target, self.items[plan.target.key], self.live[plan.target.key], self.rules)
+
+    def _settle(self, plans: Iterable[ObjectPlan]) -> None:
+        for plan in plans:
+            key = plan.target.key
+            self.items[key] = plan.item
+            if not plan.is_ready:
+                self.waiting[key] = f"{key}: {plan.message or plan.item.phase}"
+
+    def _ensure_namespaces(self, created: Sequence[ObjectPlan]) -> Steps[None]:
+        """Create the namespaces that new objects need, if they are missing. They are nobody's then, and stay."""
+        own = {key.name for key in self.items if (key.group, key.kind) == NAMESPACE}
+        needed = sorted({plan.target.key.namespace for plan in created} - own - {"", self.observed.namespace})
+        if not needed or not self.creates_namespaces:
+            return
+        cluster = yield from describe_cluster({_NAMESPACE_KIND})
+        info = cluster.resources[_NAMESPACE_KIND]
+        found = yield from read_objects([Address(info, "", name) for name in needed])
+        missing = [name for name, obj in zip(needed, found, strict=True) if obj is None]
+        if missing:
+            manifests: list[JsonObject] = [{"apiVersion": "v1", "kind": info.kind, "metadata": {"name": name}} for name in missing]
+            actions = tuple([CreateChild(info=info, obj=each, reason="an object needs it") for each in manifests])
+            effects = yield from write_children(self.observed, Plan(writes=actions), ())
+            if effects.failures:
+                raise WritesFailed(effects.failures)
+
+    # -- purges --------------------------------------------------------------------------------------------------------
+
+    def _purge(self, due: Sequence[ObjectKey]) -> Steps[None]:
+        """Delete objects that served their purpose. The next wave waits until they are gone."""
+        for key in due:
+            self.items[key] = replace(self.items[key], phase="ScheduledForCompletion")
+        yield from self._delete_completed(due)
+
+    def _finish_purges(self, targets: Sequence[Target]) -> Steps[None]:
+        """Go on with purges that an earlier pass began."""
+        begun = [target.key for target in targets if self.items[target.key].phase in {"ScheduledForCompletion", "Completing"}]
+        yield from self._delete_completed(begun)
+
+    def _delete_completed(self, keys: Sequence[ObjectKey]) -> Steps[None]:
+        yield from self._read(keys)
+        for key in keys:
+            is_present = key in self.live and self.rules.marks.ownership(self.live[key]) == "ours"
+            self.items[key] = completing(self.items[key], is_present=is_present)
+            if is_present:
+                self.waiting[key] = f"{key}: it is purged"
+        present = [key for key in keys if self.items[key].phase == "Completing"]
+        yield from self._delete(present, reason="it is purged")
+
+    # -- removal -------------------------------------------------------------------------------------------------------
+
+    def remove(self, occasion: Occasion) -> Steps[None]:
+        """Delete what has to go, up to the first that is not gone at once. `waiting` says then what is left."""
+        while wave := candidates(self.items, occasion, self.rules.managed_types):
+            yield from self._read(item.key for item in wave)
+            removal = removal_of(wave, self.live, self.rules.marks, occasion=occasion)
+            for key in removal.forget:
+                del self.items[key]
+            if removal.is_over:
+                continue
+            yield from self._carry_out(removal, occasion)
+            break
+        for item in going(self.items, occasion):
+            self.waiting.setdefault(item.key, f"{item.key}: it is being deleted")
+
+    def _carry_out(self, removal: Removal, occasion: Occasion) -> Steps[None]:
+        blocked = yield from self._blocked(removal.delete)
+        if blocked:
+            self.waiting |= dict.fromkeys(removal.delete, f"deletion is blocked by {', '.join(blocked)}")
+            return
+        yield from self._delete(removal.delete, reason=NO_LONGER_DESIRED if occasion == "apply" else _COMPONENT_DELETED)
+        for key in (*removal.delete, *removal.pending):
+            self.items[key] = deleting(self.items[key])
+
+    def _blocked(self, keys: Sequence[ObjectKey]) -> Steps[list[str]]:
+        """Instances of the types that are about to go, and that others made."""
+        types = [each for key in keys for each in self.items[key].managed_types]
+        marks = self.rules.marks
+        return (yield from find_foreign(types, label=marks.owner_key, value=marks.owner_label))
+
+    def _delete(self, keys: Sequence[ObjectKey], *, reason: str) -> Steps[None]:
+        doomed = [key for key in keys if not unstructured.is_deleting(self.live[key])]
+        if not doomed:
+            return
+        actions = tuple([DeleteChild(info=self.infos[key], obj=self.live[key], reason=reason) for key in doomed])
+        effects = yield from write_children(self.observed, Plan(deletions=actions), self._groups())
+        if effects.failures:
+            raise WritesFailed(effects.failures)
+
+    def _groups(self) -> tuple[ChildGroup, ...]:
+        """The objects of the component by resource, as the deletion guards count them."""
+        by_info: dict[ResourceInfo, list[JsonObject]] = {}
+        for key in self.items:
+            if key in self.live and key in self.infos:
+                by_info.setdefault(self.infos[key], []).append(self.live[key])
+        return tuple([ChildGroup(info=info, method="InPlace", objects=tuple(objects)) for info, objects in by_info.items()])
+
+
+def _has_failed(plan: ObjectPlan, failures: Sequence[Failure]) -> bool:
+    """Whether the action of a plan is among the failures."""
+    return plan.action is not None and any(failure.what == describe(plan.action) for failure in failures)
