@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from metaloop.common.api import API_VERSION, composite, decorator
+from metaloop.common.api.component import API_VERSION as OUR_API_VERSION
+from metaloop.common.api.component import KIND as COMPONENT_KIND
+from metaloop.common.api.component import parse_component
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.map import KIND as MAP_KIND
 from metaloop.common.api.map import parse_map
@@ -29,7 +32,7 @@ class ControllerKind:
     parse: Callable[[JsonObject], Controller]
     """The controller in a raw object. Raises InvalidSpec with the first invalid field."""
     update_methods: tuple[UpdateMethod, ...] = ALL_METHODS
-    """How its controllers may update children."""
+    """How its controllers may update children; empty where policies say that."""
     is_optional: bool = False
     """Whether a cluster may lack its resource, as one does where only Metacontroller's own kinds are installed."""
 
@@ -68,6 +71,15 @@ KINDS: Final = by_name(
         short_names=("maps", "mapctl"),
         parse=parse_map,
         update_methods=PLAIN_METHODS,
+        is_optional=True,
+    ),
+    ControllerKind(
+        resource=ResourceInfo(
+            api_version=OUR_API_VERSION, resource="componentcontrollers", kind=COMPONENT_KIND, namespaced=False, has_status=True
+        ),
+        short_names=("components", "compctl"),
+        parse=parse_component,
+        update_methods=(),
         is_optional=True,
     ),
 )

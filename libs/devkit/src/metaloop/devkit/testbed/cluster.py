@@ -27,6 +27,9 @@ COMPOSITES = ResourceInfo(
 DECORATORS = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="decoratorcontrollers", kind="DecoratorController", namespaced=False
 )
+COMPONENTS = ResourceInfo(
+    api_version="metaloop.dev/v1alpha1", resource="componentcontrollers", kind="ComponentController", namespaced=False
+)
 MAPS = ResourceInfo(api_version="metacontroller.k8s.io/v1alpha1", resource="mapcontrollers", kind="MapController", namespaced=False)
 
 _NOT_FOUND = 404

@@ -7,7 +7,7 @@ from metaloop.common.json import JsonObject, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, MAPS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPONENTS, COMPOSITES, CONFIG_MAPS, DECORATORS, EVENTS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.eventually import expect
 from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.webhook import Behaviour, Call, expect_last_call_shows
@@ -69,7 +69,7 @@ class Story:
     async def end(self) -> None:
         """Delete the controllers, so that they do not disturb the next story."""
         await self.cluster.delete(COMPOSITES, "", self.name)
-        for kind in (DECORATORS, MAPS):
+        for kind in (DECORATORS, MAPS, COMPONENTS):
             await self.cluster.delete_all(kind, labels=f"{STORY_LABEL}={self.name}")
 
     async def controller(

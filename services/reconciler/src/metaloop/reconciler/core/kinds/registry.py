@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from metaloop.common.api import composite, decorator
+from metaloop.common.api.component import KIND as COMPONENT_KIND
 from metaloop.common.api.map import KIND as MAP_KIND
+from metaloop.reconciler.core.kinds.component import sync_component
 from metaloop.reconciler.core.kinds.composite import SYNC as COMPOSITE_SYNC
 from metaloop.reconciler.core.kinds.decorator import SYNC as DECORATOR_SYNC
 from metaloop.reconciler.core.kinds.map import sync_map
@@ -17,4 +19,4 @@ Sync: TypeAlias = Callable[[Observed, datetime], Steps[None]]
 Syncs: TypeAlias = Mapping[str, Sync]
 """Syncs by the name of the controller's kind."""
 
-SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC, MAP_KIND: sync_map}
+SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC, MAP_KIND: sync_map, COMPONENT_KIND: sync_component}
