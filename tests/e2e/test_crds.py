@@ -2,12 +2,14 @@
 names are known.
 """
 
+import re
+
 import pytest
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.testbed.cluster import COMPOSITES, CRDS, MAPS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPONENTS, COMPOSITES, CRDS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.lab import Platform
 
 DECORATORS = ResourceInfo(
@@ -204,6 +206,44 @@ async def test_kinds_have_their_names_and_scope(platform: Platform, name: str, s
     names = unstructured.child_object(unstructured.child_object(found, "status"), "acceptedNames")
     assert (names.get("shortNames"), spec["scope"]) == (short_names, scope)
     assert unstructured.annotations(found)["api-approved.kubernetes.io"] == "unapproved, request not yet submitted"
+
+
+COMPONENT: JsonObject = {
+    "prefix": "op.example.com",
+    "parentResource": {"apiVersion": "example.com/v1", "resource": "apps"},
+    "generator": {"webhook": {"url": "http://hook.example/generate"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"prefix": "Op.example.com"}, "spec.prefix"),
+        ({"timeout": "10"}, "spec.timeout"),
+        ({"policies": {"adoption": "Maybe"}}, "spec.policies.adoption"),
+        ({"additionalManagedTypes": [{"group": "a.*", "kind": "*"}]}, "spec.additionalManagedTypes[0].group"),
+        ({"parentFields": {"suspend": "spec.suspend"}}, "spec.parentFields.suspend"),
+    ],
+)
+async def test_component_controller_is_refused_with_the_field(platform: Platform, change: JsonObject, field: str) -> None:
+    body: JsonObject = {**component_controller("refused"), "spec": {**COMPONENT, **change}}
+
+    with pytest.raises(ApiRefused, match=re.escape(field)):
+        await platform.cluster.create(COMPONENTS, body)
+
+
+async def test_prefix_of_a_component_controller_cannot_be_changed(platform: Platform) -> None:
+    await platform.cluster.create(COMPONENTS, component_controller("fixed"))
+
+    with pytest.raises(ApiRefused, match="prefix can't be changed"):
+        await platform.cluster.patch(COMPONENTS, "", "fixed", {"spec": {"prefix": "other.example.com"}})
+
+    await platform.cluster.delete(COMPONENTS, "", "fixed")
+
+
+def component_controller(name: str) -> JsonObject:
+    """A ComponentController that the API server accepts."""
+    return {"apiVersion": COMPONENTS.api_version, "kind": COMPONENTS.kind, "metadata": {"name": name}, "spec": COMPONENT}
 
 
 async def _stored(cluster: Cluster, resource: ResourceInfo, spec: JsonObject) -> JsonObject:
