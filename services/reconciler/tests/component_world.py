@@ -8,6 +8,7 @@ from components import NOW, PREFIX, SERVED
 
 from metaloop.common.api.component import ComponentController, parse_component
 from metaloop.common.errors import ApiStatus, MetaloopError
+from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.errors import AlreadyExists
 from metaloop.common.objects import unstructured
@@ -134,7 +135,7 @@ class World:
     def asked(self) -> JsonObject:
         """The last request of the hook."""
         [body] = [step for step in self.steps if isinstance(step, CallHook)][-1].bodies.values()
-        return loads(body)
+        return loads(whole(body))
 
     def edit(self, name: str, **fields: JsonValue) -> None:
         """Change fields of an object."""
