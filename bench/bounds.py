@@ -38,7 +38,7 @@ MAP_CPU = Judged(name="our CPU, times the API server's", unit=_TIMES, bound=AtMo
 MAP_CALLS = Judged(name="hook calls per input", bound=Exactly(count=1))
 MAP_WRITES = Judged(name="writes of outputs per input", bound=Exactly(count=1))
 MAP_READS = Judged(name="API reads", bound=Exactly(count=0))
-MAP_MEMORY = Judged(name="the watcher's memory for an input with its output, beside these", unit="KB", bound=AtMost(limit=3))
+MAP_MEMORY = Judged(name="the watcher's memory for an input with its output, beside these, times 3 KB", unit=_TIMES, bound=AtMost(limit=1))
 MAP_REST_WRITES = Judged(name="API requests at rest", bound=Exactly(count=0))
 MAP_REST_CALLS = Judged(name="hook calls at rest", bound=Exactly(count=0))
 MAP_BURST = Judged(name="status writes for 1,000 more inputs at once", bound=AtMost(limit=10))
