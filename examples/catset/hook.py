@@ -105,5 +105,6 @@ class Hooks(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8098
-    print(f"serving hooks at http://127.0.0.1:{port}", flush=True)
-    ThreadingHTTPServer(("127.0.0.1", port), Hooks).serve_forever()
+    address = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    print(f"serving hooks at http://{address}:{port}", flush=True)
+    ThreadingHTTPServer((address, port), Hooks).serve_forever()

@@ -1,7 +1,7 @@
 """The business logic of the Hello controller: for each Hello, a greeting in three languages.
 
 This is all that a user of Metaloop writes: a function from what is there to what ought to be there, and a web server
-that calls it. Python's standard library is enough for both: `python hook.py [PORT]`.
+that calls it. Python's standard library is enough for both: `python hook.py [PORT [ADDRESS]]`.
 """
 
 import json
@@ -68,8 +68,9 @@ class Server(ThreadingHTTPServer):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8090
-    server = Server(("127.0.0.1", port), Hooks)
-    print(f"serving hooks at http://127.0.0.1:{server.server_port}", flush=True)
+    address = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    server = Server((address, port), Hooks)
+    print(f"serving hooks at http://{address}:{server.server_port}", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

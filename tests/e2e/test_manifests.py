@@ -21,7 +21,7 @@ from metaloop.hookgateway.settings import Settings as GatewaySettings
 from metaloop.reconciler.settings import Settings as ReconcilerSettings
 from metaloop.watcher.settings import WatcherSettings
 
-from .manifests import NAMES, NAMESPACE, OVERLAYS, SERVICES, Kubectl, containers, of_kind, pod_of
+from .manifests import NAMES, NAMESPACE, OVERLAYS, ROOT, SERVICES, Kubectl, containers, of_kind, pod_of
 
 SETTINGS = {"watcher": WatcherSettings, "reconciler": ReconcilerSettings, "hookgateway": GatewaySettings}
 PODS = {
@@ -30,6 +30,8 @@ PODS = {
 }
 HALF_OF_TWO_CORES_MILLIS = 1000
 """What the pods of a deployment may ask for while each service has one more, on two cores that serve others, too."""
+
+EXAMPLES = sorted(file.parent.name for file in ROOT.glob("examples/*/hook.py"))
 
 every_overlay = pytest.mark.parametrize("overlay", NAMES)
 
@@ -168,6 +170,23 @@ async def test_an_overlay_sets_what_it_is_for(kubectl: Kubectl, overlay: str, se
     [container] = [container for container in containers(await kubectl.rendered(overlay)) if container.name == service]
 
     assert settings.items() <= container.environment.items()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+async def test_an_example_runs_in_the_cluster(kubectl: Kubectl, in_namespace: tuple[str, ...], example: str) -> None:
+    """Its controllers call the Service of its hook, whose pods run the file of the example."""
+    folder = ROOT / "examples" / example
+    objects = list(yaml.safe_load_all(await kubectl("kustomize", str(folder))))
+
+    [config] = of_kind(objects, "ConfigMap")
+    assert unstructured.strings(config["data"]) == {"hook.py": (folder / "hook.py").read_text()}
+    urls = [hook["webhook"]["url"] for obj in objects if "Controller" in str(obj["kind"]) for hook in obj["spec"]["hooks"].values()]  # type: ignore[index, union-attr, call-overload]
+    assert {str(url).rpartition("/")[0] for url in urls} == {f"http://hook.example-{example}:8080"}
+    pods = [
+        {**obj, "metadata": {**unstructured.metadata(obj), "namespace": NAMESPACE}} for obj in of_kind(objects, "Deployment", "Service")
+    ]
+    taken = await kubectl("apply", *in_namespace, "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(pods))
+    assert len(taken.splitlines()) == 2
 
 
 async def _are_there(cluster: Cluster, wanted: Mapping[str, int]) -> None:
