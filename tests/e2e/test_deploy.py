@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from metaloop.common.api.kinds import parse_controller
 from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.json import JsonObject, loads
+from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.provision import missing_from, new_token
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
@@ -21,12 +23,16 @@ from metaloop.devkit import probes
 from metaloop.devkit.broker import nats_server
 from metaloop.devkit.ports import LOOPBACK, free_ports
 from metaloop.devkit.processes import Group, Program, group
+from metaloop.devkit.rbac.review import review
+from metaloop.devkit.rbac.rules import Need, needs_of, rules_of
+from metaloop.devkit.rbac.rules import Service as RbacService
 from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.testbed.account import Account
 from metaloop.devkit.testbed.builtin import SECRETS
 from metaloop.devkit.testbed.cluster import Cluster
-from metaloop.devkit.testbed.eventually import eventually
+from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
+from metaloop.devkit.testbed.manifests import child_rule, composite
 from metaloop.devkit.testbed.story import THINGS, Story
 from metaloop.devkit.testbed.webhook import Webhook
 from metaloop.devkit.workdir import run_folder
@@ -34,6 +40,7 @@ from metaloop.devkit.workdir import run_folder
 from .manifests import NAMESPACE, OVERLAYS, SERVICES, Kubectl, containers, of_kind
 
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
+CLUSTER_ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="clusterroles", kind="ClusterRole", namespaced=False)
 ROLE_BINDINGS = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="rolebindings", kind="RoleBinding", namespaced=True)
 SECRET = "metaloop-credentials"
 
@@ -44,11 +51,12 @@ def kubectl(assets: Path) -> Kubectl:
 
 
 async def test_services_work_with_what_they_are_given(assets: Path, kubectl: Kubectl) -> None:
-    """Their accounts, and their users of NATS."""
+    """Their accounts, with no more permissions than `metaloop rbac` computes, and their users of NATS."""
     with run_folder() as folder:
         async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
             await _install(kubectl, platform, "dev")
             await install_parent(platform.cluster, THINGS)
+            await _narrow_roles(platform)
             credentials = await _provided(platform, folder)
             async with _nats_of_the_overlay(kubectl, credentials, folder) as port, _deployed(platform, folder, credentials, port) as stack:
                 story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="deployed")
@@ -81,6 +89,27 @@ async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl:
             stream = loads(await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=5))
 
     assert (stream["config"]["num_replicas"], len(stream["cluster"]["replicas"])) == (3, 2)
+
+
+async def _narrow_roles(platform: Platform) -> None:
+    """Replace the rules of the shipped roles by those that the controller needs; a review tells the difference."""
+    controller = parse_controller(composite("deployed", parent=THINGS, hook_url="http://127.0.0.1:1/sync", children=[child_rule()]))
+    needs = {service: needs_of(service, [controller]) for service in RbacService}
+    async with KubeClient.connect(str(platform.plane.kubeconfig_path)) as kube:
+        shipped = {str(finding) for finding in await review(kube, needs, namespace=NAMESPACE)}
+        assert "reconciler need not, but may impersonate users" in shipped
+        assert not [finding for finding in shipped if "may not" in finding]
+
+        for service, needed in needs.items():
+            rules: JsonObject = {"rules": [*rules_of(needed)]}
+            await platform.cluster.patch(CLUSTER_ROLES, "", f"metaloop-{service}", rules)
+        await eventually(lambda: _nothing_differs(kube, needs))
+
+
+async def _nothing_differs(kube: KubeClient, needs: Mapping[RbacService, Sequence[Need]]) -> None:
+    """The API server's authorizer follows changed roles a moment later."""
+    findings = await review(kube, needs, namespace=NAMESPACE)
+    expect(not findings, f"{[str(finding) for finding in findings]}")
 
 
 async def _nats_manifest(kubectl: Kubectl, overlay: str) -> tuple[Mapping[str, str], Mapping[str, str]]:

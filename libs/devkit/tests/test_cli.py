@@ -159,3 +159,28 @@ def test_a_failure_is_one_message_and_exit_code_1() -> None:
     assert result.stdout == "working\nclean\n"
     assert result.stderr == "metaloop: error: it broke\n"
     assert result.returncode == 1
+
+
+def test_rbac_prints_the_roles_for_the_controllers_of_a_manifest() -> None:
+    example = Path(__file__).parents[3] / "examples" / "hello" / "controller.yaml"
+
+    printed = metaloop("rbac", "--controller", str(example))
+
+    roles = {role["metadata"]["name"]: role["rules"] for role in yaml.safe_load_all(printed.stdout)}
+    assert printed.returncode == 0
+    assert roles.keys() == {"metaloop-watcher", "metaloop-reconciler"}
+    assert {"apiGroups": ["example.com"], "resources": ["hellos"], "verbs": ["get", "list", "watch"]} in roles["metaloop-watcher"]
+
+
+def test_rbac_tells_that_related_resources_have_to_be_named() -> None:
+    example = Path(__file__).parents[3] / "examples" / "secret-propagation" / "controller.yaml"
+
+    assert "name what it selects by --related" in metaloop("rbac", "--controller", str(example)).stderr
+    assert "--related" not in metaloop("rbac", "--controller", str(example), "--related", "v1/secrets").stderr
+
+
+def test_rbac_refuses_what_is_no_resource() -> None:
+    refused = metaloop("rbac", "--related", "secrets")
+
+    assert refused.returncode == 2
+    assert "is not a resource such as v1/secrets" in " ".join(refused.stderr.split())

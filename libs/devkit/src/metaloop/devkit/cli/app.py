@@ -9,11 +9,13 @@ import typer
 from metaloop.common.api.kinds import named
 from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidSpec
+from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.version import version
 from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
 from metaloop.devkit.cli.plan import PlanOptions, plan
+from metaloop.devkit.cli.rbac import RbacOptions, rbac
 from metaloop.devkit.cli.release import release
 from metaloop.devkit.cli.run import run
 from metaloop.devkit.cli.up import UpOptions, serve
@@ -77,6 +79,13 @@ def _selector(text: str) -> str:
     except InvalidSpec as problem:
         raise typer.BadParameter(str(problem)) from problem
     return text
+
+
+def _resource(text: str) -> ResourceId:
+    api_version, _, resource = text.rpartition("/")
+    if not api_version or not resource:
+        raise typer.BadParameter(f"{text!r} is not a resource such as v1/secrets or apps/v1/deployments")
+    return ResourceId(api_version, resource)
 
 
 @app.command()
@@ -227,6 +236,28 @@ def release_command(
 ) -> None:
     """Remove the finalizer of a deleted controller from all objects that still have it, so that they can be deleted."""
     run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run))
+
+
+@app.command("rbac")
+def rbac_command(
+    *,
+    controller: Annotated[
+        list[Path] | None,
+        typer.Option(help="A manifest with controllers; may be repeated. Default: those that are installed.", exists=True),
+    ] = None,
+    related: Annotated[
+        list[ResourceId] | None,
+        typer.Option(help="A resource that customize hooks select, as v1/secrets; may be repeated.", parser=_resource, metavar="RESOURCE"),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Compare with what the accounts may do: print what is missing or too much, and fail if anything."),
+    ] = False,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where Metaloop is installed.")] = "metaloop",
+    kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
+) -> None:
+    """Print the roles that watcher and reconcilers need for some controllers, and nothing else."""
+    run(rbac(RbacOptions(files=controller or (), related=related or (), kubeconfig=kubeconfig, namespace=namespace, is_check=check)))
 
 
 def main() -> None:
