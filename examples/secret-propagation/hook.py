@@ -72,5 +72,6 @@ class Hooks(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8093
     address = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    server = ThreadingHTTPServer((address, port), Hooks)
     print(f"serving hooks at http://{address}:{port}", flush=True)
-    ThreadingHTTPServer((address, port), Hooks).serve_forever()
+    server.serve_forever()
