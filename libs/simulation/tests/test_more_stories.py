@@ -66,6 +66,5 @@ def test_a_parent_that_never_rests_keeps_nobody_waiting():
     assert all(any(f"/sets/sync {name} " in line for line in soon) for name in CROWD)
 
 
-def test_the_twelve_stories_stay_the_first():
-    """Their names stand for themselves in every report of a crash point."""
-    assert [*ALL_STORIES][:12] == [*STORIES]
+def test_stories_that_are_tried_with_crashes_are_chosen_by_seeds_too():
+    assert STORIES.keys() < ALL_STORIES.keys()

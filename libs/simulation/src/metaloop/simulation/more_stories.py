@@ -126,4 +126,4 @@ ALL_STORIES: Final[Mapping[str, Story]] = {
     "fickle-hook": Story(name="fickle-hook", act=_fickle, problem=has(3, "second")),
     "crowd": Story(name="crowd", act=_crowd, problem=all_of(*(has(1, "second", parent=name) for name in CROWD))),
 }
-"""The twelve stories, which are tried with a crash at each point, too, and those that only seeds choose."""
+"""The stories that are tried with a crash at each point, too, and those that only seeds choose."""
