@@ -39,7 +39,7 @@ def put_back_merging_by_position(patch: pytest.MonkeyPatch) -> None:
 
 def put_back_views_before_our_own_writes(patch: pytest.MonkeyPatch) -> None:
     """The defect: a parent does not wait until the cache has seen what its last sync wrote."""
-    patch.setattr(gate.Gate, "close", lambda _self, _entry, _writes: False)
+    patch.setattr(gate.Gate, "close", lambda _self, _entry, _writes, **_when: False)
 
 
 def put_back_syncs_that_outlive_their_lease(patch: pytest.MonkeyPatch) -> None:
