@@ -182,11 +182,9 @@ def reply_to_pieces(reply: CachedClaimReply) -> Sequence[bytes]:
             assert_never(reply)
 
 
-def reply_from_bytes(wire: bytes) -> ClaimReply:
-    """The reply to a claim from its wire form. Raises KeyError, TypeError or ValueError for anything else."""
-    reader = ReplyReader()
-    reader.feed(wire)
-    return reader.reply()
+def reply_from_bytes(wire: bytes, *, shard: str = "") -> ClaimReply:
+    """A shard's reply to a claim from its wire form. Raises KeyError, TypeError or ValueError for anything else."""
+    return _reply_of(loads(wire), shard, len(wire))
 
 
 class ReplyReader:
@@ -210,22 +208,13 @@ class ReplyReader:
             self._unfinished.clear()
         self._unfinished.append(rest)
 
-    def reply(self) -> ClaimReply:
-        """The reply, which is complete. Raises KeyError, TypeError or ValueError for anything else."""
+    def reply(self, *, shard: str = "") -> ClaimReply:
+        """The shard's reply, which is complete. Raises KeyError, TypeError or ValueError for anything else."""
         self._take(b"".join(self._unfinished))
         raw = loads(b"".join(self._frame))
-        match raw["state"]:
-            case "granted":
-                if self._lists:
-                    _fill(raw, iter(self._lists))
-                observation = _observation(raw)
-                return Granted(lease=raw["lease"], lease_seconds=raw["leaseSeconds"], observation=observation, observed_bytes=self._bytes)
-            case "busy":
-                return Busy(retry_seconds=raw["retrySeconds"])
-            case "gone":
-                return Gone(reason=raw["reason"], lease=raw["lease"])
-            case state:
-                raise ValueError(f"a claim reply in state {state!r}")
+        if self._lists:
+            _fill(raw, iter(self._lists))
+        return _reply_of(raw, shard, self._bytes)
 
     def _take(self, line: bytes) -> None:
         if self._frame and line.startswith(b"{"):
@@ -234,6 +223,19 @@ class ReplyReader:
         self._frame.append(line)
         if line.endswith(b"["):
             self._lists.append([])
+
+
+def _reply_of(raw: JsonObject, shard: str, size: int) -> ClaimReply:
+    match raw["state"]:
+        case "granted":
+            lease, seconds, observation = raw["lease"], raw["leaseSeconds"], _observation(raw)
+            return Granted(lease=lease, lease_seconds=seconds, observation=observation, shard=shard, observed_bytes=size)  # type: ignore[arg-type]
+        case "busy":
+            return Busy(retry_seconds=raw["retrySeconds"])  # type: ignore[arg-type]
+        case "gone":
+            return Gone(reason=raw["reason"], lease=raw["lease"])  # type: ignore[arg-type]
+        case state:
+            raise ValueError(f"a claim reply in state {state!r}")
 
 
 def terms_in(beginning: bytes) -> LeaseTerms | None:

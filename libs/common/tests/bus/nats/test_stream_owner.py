@@ -1,12 +1,11 @@
-"""Whose a job stream is: decided by its configuration, and by the header of a claim."""
+"""Whose a job stream is: decided by its configuration, and by that of a claim's worker."""
 
 import pytest
 
 from metaloop.common.bus.nats.stream_owner import (
     CLUSTER_KEY,
-    claim_headers,
     claim_refusal,
-    foreign_cluster,
+    is_foreign,
     keeping_owner,
     refusal_of,
     refusing_cluster,
@@ -70,11 +69,11 @@ def test_owner_of_a_stream_stays_where_we_know_no_cluster():
 
 @pytest.mark.parametrize(
     ("worker", "watcher", "foreign"),
-    [("east", "east", ""), ("west", "east", "west"), ("", "east", ""), ("west", "", "")],
+    [("east", "east", False), ("west", "east", True), ("", "east", False), ("west", "", False)],
     ids=["the same", "another", "unknown to the worker", "unknown to the watcher"],
 )
-def test_claim_of_another_cluster_is_told_by_its_header(worker: str, watcher: str, foreign: str):
-    assert foreign_cluster(claim_headers(worker), ours=watcher) == foreign
+def test_claim_is_foreign_where_both_clusters_are_known(worker: str, watcher: str, *, foreign: bool):
+    assert is_foreign(worker, ours=watcher) is foreign
 
 
 def test_refusal_of_a_claim_names_the_watchers_cluster():

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import isinf
 from typing import Final
 
@@ -30,26 +31,26 @@ class HookCaller:
         self._slack_seconds = slack_seconds
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._targets = VersionCache(_no_targets)
-        """The headers that name the webhook to call, by hook. They are made once for each version of a controller."""
+        """Whom to call, by hook. They are made once for each version of a controller."""
 
     async def call(self, observed: Observed, hook: Hook, bodies: Mapping[str, Body], *, slot: Slot, lease: LeaseGuard) -> list[bytes]:
         """The bodies of the answers to `bodies`, which are named by revision, in order. Meanwhile the slot is lent."""
-        headers = {**self._headers, wire.TARGET_HEADER: self._target(observed.controller, hook), wire.PARENT_HEADER: observed.uid}
+        target = self._target(observed.controller, hook)
+        headers = {**self._headers, wire.TARGET_HEADER: target.header, wire.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}, lease) for revision, body in bodies.items()]
         async with slot.waiting():
-            verdicts = await self._in_time(_gathered(calls), hook)
+            verdicts = await self._in_time(_gathered(calls), hook, target.timeout_seconds + self._slack_seconds)
         return [_answer_in(verdict, hook) for verdict in verdicts]
 
-    def _target(self, controller: Controller, hook: Hook) -> str:
+    def _target(self, controller: Controller, hook: Hook) -> "_Target":
         targets = self._targets.of(controller.raw)
         target = targets.get(hook.name)
         if target is None:
             target = targets[hook.name] = _target_of(controller, hook)
         return target
 
-    async def _in_time(self, verdicts: Awaitable[list[wire.Verdict]], hook: Hook) -> list[wire.Verdict]:
+    async def _in_time(self, verdicts: Awaitable[list[wire.Verdict]], hook: Hook, seconds: float) -> list[wire.Verdict]:
         """The verdicts. Raises GatewayTimedOut: a gateway that hangs must not hold the parent for ever."""
-        seconds = _timeout_of(hook) + self._slack_seconds
         try:
             async with asyncio.timeout(seconds):
                 return await verdicts
@@ -85,6 +86,16 @@ def _leased(body: Body, lease: LeaseGuard) -> OpenBody:
     return OpenBody(wire.frames_of(body), follow)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """Whom to call for a hook."""
+
+    header: str
+    """Names the webhook to the gateway."""
+    timeout_seconds: float
+    """The webhook's timeout, as the gateway keeps it."""
+
+
 def _timeout_of(hook: Hook) -> float:
     """The webhook's timeout as the gateway keeps it. An invalid one is the gateway's to refuse."""
     try:
@@ -94,18 +105,18 @@ def _timeout_of(hook: Hook) -> float:
     return wanted if wanted > 0 else DEFAULT_TIMEOUT_SECONDS
 
 
-def _no_targets(_: JsonObject) -> dict[HookName, str]:
+def _no_targets(_: JsonObject) -> dict[HookName, _Target]:
     return {}
 
 
-def _target_of(controller: Controller, hook: Hook) -> str:
+def _target_of(controller: Controller, hook: Hook) -> _Target:
     target: JsonObject = {
         "controller": {"kind": controller.kind, "name": controller.name, "uid": controller.uid},
         "hook": hook.name,
         "webhook": hook.webhook,
         "endpointConfigs": [*controller.endpoint_configs],
     }
-    return wire.target_header(target)
+    return _Target(header=wire.target_header(target), timeout_seconds=_timeout_of(hook))
 
 
 async def _gathered(calls: Sequence[Coroutine[None, None, wire.Verdict]]) -> list[wire.Verdict]:

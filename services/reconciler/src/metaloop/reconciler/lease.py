@@ -32,6 +32,8 @@ class LeaseGuard:
         self._limit: asyncio.Timeout | None = None
         """Cancels the work that goes on under the lease. None while there is none."""
         self._listeners: list[Callable[[], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        """Looks at the end of the lease while work goes on."""
 
     @property
     def is_valid(self) -> bool:
@@ -63,7 +65,7 @@ class LeaseGuard:
         try:
             async with limit:
                 self._limit = limit
-                self._schedule_end()
+                self._end_work_in_time()
                 return await work
         except TimeoutError as error:
             if limit.expired():
@@ -71,21 +73,27 @@ class LeaseGuard:
             raise
         finally:
             self._limit = None
+            if self._timer is not None:
+                self._timer.cancel()
 
     def extend(self, *, asked_at: float) -> None:
         """The watcher confirmed the lease in answer to this renewal; a lease that was over stays over."""
         if self.is_valid:
             self._ends = asked_at + self.seconds
-            self._schedule_end()
             for listener in tuple(self._listeners):
                 listener()
 
     def lose(self) -> None:
         """The watcher doesn't know the lease any more, or it ended: what goes on under it ends, too."""
         self._ends = float("-inf")
-        self._schedule_end()
+        self._end_work_in_time()
 
-    def _schedule_end(self) -> None:
-        if self._limit is not None and not self._limit.expired():
-            left_seconds = max(0.0, self._ends - self._clock())
-            self._limit.reschedule(asyncio.get_running_loop().time() + left_seconds)
+    def _end_work_in_time(self) -> None:
+        """End the work if the lease is over, or look again when it will be: it may have been renewed by then."""
+        if self._limit is None or self._limit.expired():
+            return
+        loop, left_seconds = asyncio.get_running_loop(), self._ends - self._clock()
+        if left_seconds > 0:
+            self._timer = loop.call_later(left_seconds, self._end_work_in_time)
+        else:
+            self._limit.reschedule(loop.time())

@@ -18,16 +18,18 @@ class ClaimRequest:
     worker: str
     free_slots: int
     """How many more jobs the worker could take now."""
+    cluster: str = ""
+    """The UID of the worker's cluster, which a link adds on the way; empty where it doesn't know that."""
 
-    def to_bytes(self) -> bytes:
-        """Its wire form, a JSON array."""
-        return dumps([self.key.to_wire(), self.worker, self.free_slots])
+    def to_bytes(self, *, cluster: str = "") -> bytes:
+        """Its wire form, a JSON array, with the worker's cluster."""
+        return dumps([self.key.to_wire(), self.worker, self.free_slots, cluster])
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "ClaimRequest":
-        """The request of a wire form."""
-        key, worker, free_slots = loads(wire)
-        return cls(key=JobKey.from_wire(key), worker=worker, free_slots=free_slots)
+        """The request of a wire form. Workers of older versions don't name their cluster."""
+        key, worker, free_slots, *cluster = loads(wire)
+        return cls(key=JobKey.from_wire(key), worker=worker, free_slots=free_slots, cluster=cluster[0] if cluster else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Resources: an apiVersion with a plural name, and what discovery knows about it."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from metaloop.common.json import JsonObject
@@ -75,10 +76,10 @@ class ResourceInfo:
     @classmethod
     def from_json(cls, raw: JsonObject) -> "ResourceInfo":
         """The value from the wire form of `to_json`."""
-        return cls(
-            api_version=str(raw["apiVersion"]),
-            resource=str(raw["resource"]),
-            kind=str(raw["kind"]),
-            namespaced=bool(raw["namespaced"]),
-            has_status=bool(raw.get("hasStatus")),
-        )
+        return _known(str(raw["apiVersion"]), str(raw["resource"]), str(raw["kind"]), bool(raw["namespaced"]), bool(raw.get("hasStatus")))
+
+
+@lru_cache(maxsize=4096)
+def _known(api_version: str, resource: str, kind: str, namespaced: bool, has_status: bool) -> ResourceInfo:  # noqa: FBT001
+    """One value for each resource: every sync reads some, of the same few resources, from the wire."""
+    return ResourceInfo(api_version=api_version, resource=resource, kind=kind, namespaced=namespaced, has_status=has_status)

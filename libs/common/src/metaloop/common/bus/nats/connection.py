@@ -103,7 +103,7 @@ class Connection:
         finally:
             self._reconnect_listeners.remove(listener)
 
-    async def publish(self, subject: str, body: bytes, *, reply: str = "", headers: dict[str, str] | None = None) -> None:
+    async def publish(self, subject: str, body: bytes, *, reply: str = "") -> None:
         """Send a message, or keep it until the connection is back.
 
         Raises Unavailable where too much waits to be sent.
@@ -111,7 +111,7 @@ class Connection:
         if self._collected:
             await self.send_collected()
         try:
-            await self._client.publish(subject, body, reply, headers)
+            await self._client.publish(subject, body, reply)
         except NatsError as error:
             raise Unavailable(f"publish to {subject}: {error!r}") from error
 
@@ -166,7 +166,7 @@ class Connection:
             with suppress(NatsError):  # a connection that is down or closed has forgotten it already
                 await subscription.unsubscribe()
 
-    async def request(self, subject: str, body: bytes, *, timeout_seconds: float, headers: dict[str, str] | None = None) -> bytes:
+    async def request(self, subject: str, body: bytes, *, timeout_seconds: float) -> bytes:
         """The answer to a request.
 
         Raises NobodyThere where nobody listens, Unavailable where no answer came in time or the connection is down.
@@ -178,7 +178,7 @@ class Connection:
         self._answers[token] = answer
         timer = self._loop.call_later(timeout_seconds, _give_up, answer, subject)
         try:
-            await self.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
+            await self.publish(subject, body, reply=f"{self._inbox}.{token}")
             message = await answer
         finally:
             timer.cancel()

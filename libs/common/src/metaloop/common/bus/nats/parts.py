@@ -6,7 +6,7 @@ were sent at once, a large observation would leave no room for anything else in 
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
@@ -18,8 +18,8 @@ from metaloop.common.errors import Unavailable
 from metaloop.common.json import dumps, loads
 
 Reply_co = TypeVar("Reply_co", covariant=True)
-Answerer: TypeAlias = Callable[[Mapping[str, str] | None, bytes], Sequence[bytes]]
-"""Makes the reply to a request, of its headers and its body: the pieces of one message."""
+Answerer: TypeAlias = Callable[[bytes], Sequence[bytes]]
+"""Makes the reply to a request, the pieces of one message."""
 
 _MARK = b"\x00parts"
 """A ticket begins with it; no JSON does."""
@@ -42,7 +42,7 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
 
     async def answer(message: Message) -> None:
         request = requests.whole(message.data)
-        reply = handler(message.headers, request) if request is not None else ()
+        reply = handler(request) if request is not None else ()
         if reply:
             await connection.publish(message.reply, replies.fit(reply))
 
@@ -51,7 +51,11 @@ async def replying(connection: Connection, subject: str, handler: Answerer, *, l
 
 
 class PartReader(Protocol[Reply_co]):
-    """Reads a reply from its parts. Either method raises KeyError, TypeError or ValueError where it can't be read."""
+    """Reads a reply, whole or from its parts. Raises KeyError, TypeError or ValueError where it can't be read."""
+
+    def whole(self, wire: bytes) -> Reply_co:
+        """The reply that came as one message."""
+        ...
 
     def feed(self, part: bytes) -> None:
         """Read the next part."""
@@ -68,7 +72,6 @@ class Request:
 
     subject: str
     body: bytes
-    headers: dict[str, str] | None = None
 
 
 async def ask(connection: Connection, request: Request, *, reading: PartReader[Reply_co]) -> Reply_co:
@@ -79,13 +82,12 @@ async def ask(connection: Connection, request: Request, *, reading: PartReader[R
     *earlier, last = chunks_of(request.body, max_payload=connection.max_payload)
     for chunk in earlier:
         await connection.publish(request.subject, chunk)
-    answer = await connection.request(request.subject, last, timeout_seconds=ANSWER_SECONDS, headers=request.headers)
+    answer = await connection.request(request.subject, last, timeout_seconds=ANSWER_SECONDS)
     try:
         if answer.startswith(_MARK):
             await _pull(connection, Ticket.from_bytes(answer), reading)
-        else:
-            reading.feed(answer)
-        return reading.reply()
+            return reading.reply()
+        return reading.whole(answer)
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(f"a reply from {request.subject} that can't be read: {error!r}") from error
 

@@ -11,17 +11,13 @@ used; the rules are:
 - everything else belongs to somebody else, and is neither used nor changed.
 
 A claim names its worker's cluster, too: so whatever happens to a stream, no worker is granted a lease by another
-cluster's watcher. It is a header, which watchers of older versions don't see.
+cluster's watcher.
 """
-
-from collections.abc import Mapping
 
 from metaloop.common.json import JsonObject, is_object
 
 CLUSTER_KEY = "metaloop.dev/cluster"
 """Where the metadata of a stream name its cluster."""
-CLUSTER_HEADER = "Metaloop-Cluster"
-"""Where a claim names the cluster of its worker."""
 _REFUSED = b"\x00cluster"
 """The answer to a claim of another cluster's worker begins so, and ends in the watcher's cluster; no JSON does."""
 _SERVERS_OWN = "_nats."
@@ -49,15 +45,9 @@ def other_cluster(stream: str, *, ours: str, theirs: str) -> str:
     )
 
 
-def claim_headers(cluster: str) -> dict[str, str] | None:
-    """The headers of a claim by a worker of `cluster`; None where that is unknown."""
-    return {CLUSTER_HEADER: cluster} if cluster else None
-
-
-def foreign_cluster(headers: Mapping[str, str] | None, *, ours: str) -> str:
-    """The other cluster whose worker sent a claim with these headers; empty where it is ours, or one is unknown."""
-    theirs = headers.get(CLUSTER_HEADER, "") if headers else ""
-    return theirs if ours and theirs != ours else ""
+def is_foreign(theirs: str, *, ours: str) -> bool:
+    """Whether a claim is of another cluster's worker. Nobody knows where one of the two clusters is unknown."""
+    return bool(ours and theirs) and theirs != ours
 
 
 def claim_refusal(ours: str) -> bytes:

@@ -1,7 +1,7 @@
 """A watcher's link over NATS."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 
 from metaloop.common.bus.links import Leads, WatcherHandler
@@ -11,7 +11,7 @@ from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.offers import JobOffers
 from metaloop.common.bus.nats.parts import replying
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
-from metaloop.common.bus.nats.stream_owner import claim_refusal, foreign_cluster, other_cluster
+from metaloop.common.bus.nats.stream_owner import claim_refusal, is_foreign, other_cluster
 from metaloop.common.bus.nats.subjects import lease_of
 from metaloop.common.errors import NobodyThere, OtherCluster
 from metaloop.common.job import ControllerId, Job
@@ -165,14 +165,15 @@ class NatsWatcherLink:
     async def _answering(self, handler: WatcherHandler, leads: Leads) -> AsyncIterator[None]:
         """Claims and related objects, whose replies may be large."""
 
-        def claim(headers: Mapping[str, str] | None, request: bytes) -> Sequence[bytes]:
-            if self._is_foreign(headers):
+        def claim(wire: bytes) -> Sequence[bytes]:
+            request = ClaimRequest.from_bytes(wire)
+            if self._is_foreign(request.cluster):
                 return (claim_refusal(self._stream.cluster),)
             if self._stream.is_refused:
                 return ()
-            return reply_to_pieces(handler.answer_claim(ClaimRequest.from_bytes(request)))
+            return reply_to_pieces(handler.answer_claim(request))
 
-        def related(_: Mapping[str, str] | None, request: bytes) -> Sequence[bytes]:
+        def related(request: bytes) -> Sequence[bytes]:
             return (handler.answer_related(RelatedRequest.from_bytes(request)).to_bytes(),)
 
         async with (
@@ -181,12 +182,12 @@ class NatsWatcherLink:
         ):
             yield
 
-    def _is_foreign(self, claim_headers: Mapping[str, str] | None) -> bool:
+    def _is_foreign(self, theirs: str) -> bool:
         """Whether another cluster's worker sent a claim: then it has jobs of our stream, or we put ours into its one.
 
         Which of these, the stream tells; until then nothing is offered and granted.
         """
-        theirs = foreign_cluster(claim_headers, ours=self._stream.cluster)
-        if theirs:
-            self._stream.refuse(OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs)))
-        return bool(theirs)
+        if not is_foreign(theirs, ours=self._stream.cluster):
+            return False
+        self._stream.refuse(OtherCluster(other_cluster(self._subjects.stream, ours=self._stream.cluster, theirs=theirs)))
+        return True

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import replace
 
 from metaloop.common.bus.links import JobHandler, JobSource, OnLease, Room, unheeded
 from metaloop.common.bus.messages import ClaimRequest, Lost, RelatedRequest, Renewal
@@ -11,11 +10,11 @@ from metaloop.common.bus.nats.connection import Connection, Message
 from metaloop.common.bus.nats.parts import Request, ask
 from metaloop.common.bus.nats.pull import NatsJobSource
 from metaloop.common.bus.nats.stream import JobStream, StreamSettings
-from metaloop.common.bus.nats.stream_owner import claim_headers, other_cluster, refusing_cluster
+from metaloop.common.bus.nats.stream_owner import other_cluster, refusing_cluster
 from metaloop.common.bus.nats.subjects import shard_of
 from metaloop.common.errors import OtherCluster
 from metaloop.common.json import loads
-from metaloop.common.observation import ClaimReply, Granted, Related, ReplyReader, related_from_wire, terms_in
+from metaloop.common.observation import ClaimReply, Granted, LeaseTerms, Related, ReplyReader, related_from_wire, reply_from_bytes, terms_in
 from metaloop.common.report import SyncReport
 
 _RENEW_TIMEOUT_SECONDS = 2.0
@@ -28,7 +27,6 @@ class NatsWorkerLink:
         self._connection = connection
         self._stream = JobStream(connection, stream)
         self._subjects = self._stream.subjects
-        self._claim_headers = claim_headers(stream.cluster)
 
     async def check(self) -> None:
         """Return where NATS and its JetStream answer now. Raises Unavailable where they don't."""
@@ -55,13 +53,12 @@ class NatsWorkerLink:
         Raises NobodyThere or Unavailable, and OtherCluster where the watcher of another cluster answers: then no more
         jobs are pulled until the stream is found to be ours.
         """
-        asked = Request(subject=self._subjects.claim(shard), body=request.to_bytes(), headers=self._claim_headers)
+        asked = Request(subject=self._subjects.claim(shard), body=request.to_bytes(cluster=self._stream.cluster))
         try:
-            reply = await ask(self._connection, asked, reading=_ReadingClaim(self._refusal, on_lease))
+            return await ask(self._connection, asked, reading=_ReadingClaim(shard, self._refusal, on_lease))
         except OtherCluster as refusal:
             self._stream.refuse(refusal)
             raise
-        return replace(reply, shard=shard) if isinstance(reply, Granted) else reply
 
     async def related(self, shard: str, request: RelatedRequest) -> Related:
         """The related objects of a parent. Raises NobodyThere or Unavailable."""
@@ -93,31 +90,40 @@ class NatsWorkerLink:
 
 
 class _ReadingClaim:
-    """Reads the reply to a claim. The terms of its lease are told as soon as they have arrived."""
+    """Reads a shard's reply to a claim. The terms of its lease are told as soon as they have arrived."""
 
-    def __init__(self, refusal: Callable[[str], OtherCluster], on_lease: OnLease) -> None:
+    def __init__(self, shard: str, refusal: Callable[[str], OtherCluster], on_lease: OnLease) -> None:
+        self._shard = shard
         self._refusal = refusal
         self._on_lease = on_lease
-        self._reader = ReplyReader()
-        self._has_begun = False
+        self._reader: ReplyReader | None = None
+
+    def whole(self, wire: bytes) -> ClaimReply:
+        """The reply that came as one message. Raises OtherCluster where the watcher of another cluster refuses."""
+        self._check(wire)
+        reply = reply_from_bytes(wire, shard=self._shard)
+        if isinstance(reply, Granted):
+            self._on_lease(LeaseTerms(lease=reply.lease, seconds=reply.lease_seconds))
+        return reply
 
     def feed(self, part: bytes) -> None:
-        """Read the next part. Raises OtherCluster where the watcher of another cluster refuses."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._begin(part)
+        """Read the next part."""
+        if self._reader is None:
+            self._reader = ReplyReader()
+            terms = terms_in(part)
+            if terms is not None:
+                self._on_lease(terms)
         self._reader.feed(part)
 
     def reply(self) -> ClaimReply:
-        """The reply."""
-        return self._reader.reply()
+        """The reply. Raises ValueError where no part was fed."""
+        if self._reader is None:
+            raise ValueError("a reply without parts")
+        return self._reader.reply(shard=self._shard)
 
-    def _begin(self, beginning: bytes) -> None:
-        if theirs := refusing_cluster(beginning):
+    def _check(self, wire: bytes) -> None:
+        if theirs := refusing_cluster(wire):
             raise self._refusal(theirs)
-        terms = terms_in(beginning)
-        if terms is not None:
-            self._on_lease(terms)
 
 
 class _ReadingRelated:
@@ -125,6 +131,10 @@ class _ReadingRelated:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+
+    def whole(self, wire: bytes) -> Related:
+        """The related objects that came as one message."""
+        return related_from_wire(loads(wire))
 
     def feed(self, part: bytes) -> None:
         """Keep the next part."""
