@@ -483,15 +483,16 @@ class Spoken:
 
 
 @pytest.mark.parametrize("beginning", [b"begin;", [b"be", b"gin;"]])
-async def test_open_body_goes_on_in_chunks_until_its_answer(beginning: Body):
+async def test_open_body_goes_on_in_chunks_and_ends_with_the_next_request(beginning: Body):
     requests, answers = list[bytes](), list[bytes]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(2):
+        for is_next in (False, True):
+            if is_next:
+                requests.append(await reader.readexactly(len(b"0\r\n\r\n")))
             requests.append(await reader.readuntil(b"\r\n\r\n"))
             requests.append(await reader.readuntil(b"more;\r\n"))
             writer.write(OK)
-            requests.append(await reader.readuntil(b"0\r\n\r\n"))
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
@@ -523,4 +524,24 @@ async def test_nothing_follows_the_answer_of_an_open_body():
             await peer.ask("POST", "/", b"", spoken.body)
             spoken.sends.result()(b"too late")
 
-        assert await rest == b"0\r\n\r\n"
+        assert await rest == b""
+
+
+async def test_what_is_said_at_once_goes_with_the_beginning_of_an_open_body():
+    @contextmanager
+    def at_once(send: Callable[[bytes], None]) -> Iterator[None]:
+        send(b"more;")
+        yield
+
+    writes: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writes.set_result(await reader.read(65536))
+        writer.write(OK)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
+            await peer.ask("POST", "/", b"", OpenBody(b"begin;", at_once))
+
+    assert (await writes).endswith(b"\r\n\r\n6\r\nbegin;\r\n5\r\nmore;\r\n")

@@ -6,7 +6,7 @@ they cost several times as much as the exchange itself.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
@@ -46,6 +46,8 @@ class Connection(asyncio.Protocol):
         self._may_write.set()
         self._is_sending = False
         """Whether the pieces of a request are being sent."""
+        self._owed = b""
+        """The end of the last body, which was left open until its answer came."""
         self._idle_since = 0.0
         """When its last answer was complete, by the event loop's clock."""
 
@@ -62,7 +64,8 @@ class Connection(asyncio.Protocol):
     async def exchange(self, *request: bytes, rest: Iterable[bytes] = (), follow: Follow | None = None, permit: Permit = always) -> Answer:
         """Send a request, given in parts, and return its answer. The `rest` is made as fast as the server takes it.
 
-        A body in chunks goes on with what is sent in the block of `follow`, until the answer is there.
+        A body in chunks goes on with what is sent in the block of `follow`, until the answer is there. What is sent at
+        the beginning of that block goes with the request; the end of the body goes with the next request.
 
         Raises NoAnswer, and what `permit` raises. The connection is closed if this fails or is cancelled.
         """
@@ -73,10 +76,12 @@ class Connection(asyncio.Protocol):
         end: Answer | NoAnswer = NoAnswer("cancelled")
         try:
             permit()
-            self._transport.writelines(request)
+            if follow is None or rest:
+                self._write(request)
+                request = ()
             if rest:
                 await self._send(rest, answered=self._expected.done)
-            end = await (self._expected if follow is None else self._followed(self._expected, follow))
+            end = await (self._expected if follow is None else self._followed(self._expected, request, follow))
         finally:
             if isinstance(end, NoAnswer):
                 self.cut()
@@ -104,17 +109,28 @@ class Connection(asyncio.Protocol):
             await asyncio.sleep(0)  # others go first: making a piece takes time
         self._is_sending = False
 
-    async def _followed(self, expected: "asyncio.Future[Answer | NoAnswer]", follow: Follow) -> Answer | NoAnswer:
+    def _write(self, request: Sequence[bytes]) -> None:
+        if self._transport is not None:
+            self._transport.writelines((self._owed, *request) if self._owed else request)
+            self._owed = b""
+
+    async def _followed(self, expected: "asyncio.Future[Answer | NoAnswer]", request: Sequence[bytes], follow: Follow) -> Answer | NoAnswer:
         """The end of an exchange, while which more of its body may be sent."""
+        waiting = [*request]
 
         def send(piece: bytes) -> None:
-            if self._transport is not None and not expected.done():
+            if waiting:
+                waiting.append(chunk(piece))
+            elif self._transport is not None and not expected.done():
                 self._transport.write(chunk(piece))
 
         with follow(send):
+            if waiting:
+                self._write(waiting)
+                waiting.clear()
             end = await expected
-        if self._transport is not None:
-            self._transport.write(END)
+        # A packet of its own would wake the server for nothing.
+        self._owed = END
         return end
 
     def pause_writing(self) -> None:
