@@ -46,7 +46,7 @@ def _uncertain(action: Action) -> Write:
 
 
 def _identity(written: JsonObject) -> JsonObject:
-    """Which object was written, and its version: nobody needs the rest of ten thousand children."""
+    """Which object was written, and its version: most kinds need no more of ten thousand children."""
     metadata = unstructured.metadata(written)
     return {"metadata": {key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion") if key in metadata}}
 
@@ -126,7 +126,8 @@ class ChildrenWriter:
             return Done(action=action, written=written)
         self._owners.learn(action, written)
         is_noop = not isinstance(action, CreateChild) and self._noops.learn(action.observed, partial(child_digest, action), written=written)
-        return Done(action=action, written=_identity(written), is_noop=is_noop)
+        kept = written if observed.controller.reads_written else _identity(written)
+        return Done(action=action, written=kept, is_noop=is_noop)
 
     async def _write(self, action: Action, observed: Observed, api: Api) -> JsonObject | None:
         match action:

@@ -95,6 +95,7 @@ class ComponentController(Controller):
 
     kind: ClassVar[str] = KIND
     subscribes: ClassVar[bool] = True
+    reads_written: ClassVar[bool] = True
 
     prefix: str
     """What the names of our labels, annotations and finalizers begin with."""

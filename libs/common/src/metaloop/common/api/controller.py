@@ -36,6 +36,9 @@ class Controller:
     subscribes: ClassVar[bool] = False
     """Whether its parents are subscribed to objects, even if it has no customize hook."""
 
+    reads_written: ClassVar[bool] = False
+    """Whether a sync looks at the objects that it has written, and not only at their versions."""
+
     raw: JsonObject
     """The complete object, which hooks get."""
     name: str
