@@ -11,6 +11,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId
 from metaloop.devkit.rbac.manifests import roles
 from metaloop.devkit.rbac.rules import Need, Service, needs_of, rules_of, selects_related
+from metaloop.watcher.core.kinds.registry import WORLDS
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 WATCHER, RECONCILER = Service.WATCHER, Service.RECONCILER
@@ -60,6 +61,14 @@ def test_a_service_needs_for_a_composite_controller(service: Service, resource: 
 
 def test_a_rolling_update_needs_revisions():
     assert verbs(RECONCILER, "controllerrevisions", composite(method="RollingInPlace")) >= {"create", "delete", "update"}
+
+
+def test_the_inputs_of_a_map_are_read_and_not_written():
+    controller = parse_controller(yaml.safe_load((EXAMPLES / "snapshot-schedule" / "controller.yaml").read_text()))
+    [volumes] = [resource for resource in WORLDS[controller.kind].required(controller) if resource.resource == "persistentvolumeclaims"]
+
+    assert verbs(WATCHER, volumes.resource, controller) == {"get", "list", "watch"}
+    assert verbs(RECONCILER, volumes.resource, controller) == set()
 
 
 def test_what_a_customize_hook_selects_has_to_be_named():

@@ -13,12 +13,11 @@ from enum import StrEnum
 from itertools import groupby
 
 from metaloop.common.api import API_VERSION
-from metaloop.common.api.composite import CompositeController
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.kinds import KINDS
-from metaloop.common.api.map import MapController
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId, group_of
+from metaloop.watcher.core.kinds.registry import WORLDS
 
 
 class Service(StrEnum):
@@ -95,9 +94,7 @@ def _of_watcher(controllers: Sequence[Controller], related: Sequence[ResourceId]
     for resource in related:
         yield _need(resource, _READ)
     for controller in controllers:
-        for parent in controller.parents:
-            yield _need(parent.resource, _READ)
-        for resource in _observed(controller):
+        for resource in WORLDS[controller.kind].required(controller):
             yield _need(resource, _READ)
 
 
@@ -111,14 +108,8 @@ def _of_reconciler(controllers: Sequence[Controller]) -> Iterator[Need]:
             yield _need(parent.resource, ("update",), subresource="finalizers")
         for child in controller.children:
             yield _need(child.resource, _CHILD)
-        if isinstance(controller, CompositeController) and any(child.rolls for child in controller.children):
+        if any(child.rolls for child in controller.children):
             yield Need(group=_OUR_GROUP, resource="controllerrevisions", verbs=_CHILD)
-
-
-def _observed(controller: Controller) -> Iterator[ResourceId]:
-    yield from (child.resource for child in controller.children)
-    if isinstance(controller, MapController):
-        yield from controller.inputs
 
 
 def _need(resource: ResourceId, verbs: tuple[str, ...], *, subresource: str = "") -> Need:
