@@ -55,7 +55,7 @@ _HOMES = (
     "libs/devkit/src/metaloop/devkit/testbed",
     "libs/devkit/src/metaloop/devkit/demo",
     "libs/common/src/metaloop/common/testing",
-    "libs/simulation/src/metaloop/simulation/stories.py",
+    *(f"libs/simulation/src/metaloop/simulation/{stories}.py" for stories in ("stories", "more_stories", "map_story")),
 )
 """Where kinds may be named: their own modules and registries, and what writes manifests of them."""
 SOURCES = sorted(

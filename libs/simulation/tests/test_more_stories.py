@@ -7,7 +7,7 @@ from virtual import on_virtual_time
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.simulation.faultplan import FaultPlan
-from metaloop.simulation.more_stories import ALL_STORIES, CROWD, FickleHook, tag
+from metaloop.simulation.more_stories import ALL_STORIES, MANY, FickleHook, tag
 from metaloop.simulation.resources import NAMESPACE
 from metaloop.simulation.run import run
 from metaloop.simulation.stories import STORIES
@@ -58,12 +58,12 @@ def test_a_fickle_hook_is_followed_until_it_settles():
 
 def test_a_parent_that_never_rests_keeps_nobody_waiting():
     """All others were changed once, and are called for within a second of that."""
-    lines = run(ALL_STORIES["crowd"], FaultPlan(), seed="1").history.lines
-    changed = max(index for index, line in enumerate(lines) if f"patch things {CROWD[-1]}" in line)
+    lines = run(ALL_STORIES["many-parents"], FaultPlan(), seed="1").history.lines
+    changed = max(index for index, line in enumerate(lines) if f"patch things {MANY[-1]}" in line)
     at = float(lines[changed].split()[0])
     soon = [line for line in lines[changed:] if float(line.split()[0]) < at + 1]
 
-    assert all(any(f"/sets/sync {name} " in line for line in soon) for name in CROWD)
+    assert all(any(f"/sets/sync {name} " in line for line in soon) for name in MANY)
 
 
 def test_stories_that_are_tried_with_crashes_are_chosen_by_seeds_too():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from metaloop.common.objects.selector import Requirement, Selector
-from metaloop.watcher.core.object_index import ObjectIndex, Postings
+from metaloop.watcher.core.object_index import KeyGroups, ObjectIndex
 from metaloop.watcher.core.record import ObjectKey, Record
 
 from ..objects import record
@@ -64,7 +64,7 @@ TestIndexed.settings = settings(max_examples=50, stateful_step_count=20, deadlin
 
 
 def test_key_that_is_filed_twice_is_there_once():
-    postings = Postings[str]()
+    postings = KeyGroups[str]()
 
     for _ in range(2):
         postings.add("under", ("n", "a"))
@@ -73,7 +73,7 @@ def test_key_that_is_filed_twice_is_there_once():
 
 
 def test_keys_come_in_the_order_in_which_they_were_filed():
-    postings = Postings[str]()
+    postings = KeyGroups[str]()
     for name in "cab":
         postings.add("under", ("n", name))
 
@@ -83,7 +83,7 @@ def test_keys_come_in_the_order_in_which_they_were_filed():
 
 
 def test_nothing_is_under_what_was_emptied():
-    postings = Postings[str]()
+    postings = KeyGroups[str]()
     for name in "ab":
         postings.add("under", ("n", name))
     for name in "ab":

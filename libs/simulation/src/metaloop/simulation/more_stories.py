@@ -24,9 +24,9 @@ from metaloop.simulation.stories import (
 from metaloop.simulation.world import Size, World
 
 DECORATORS: Final = KINDS["DecoratorController"].resource
-CROWD: Final = tuple(f"p{number}" for number in range(12))
+MANY: Final = tuple(f"p{number}" for number in range(12))
 _FICKLE_SECONDS: Final = 3.0
-_CROWDED_ROUNDS: Final = 20
+_ROUNDS: Final = 20
 
 
 # -- two controllers of one parent, in two shards ----------------------------------------------------------------------
@@ -105,25 +105,25 @@ async def _fickle(world: World) -> None:
 # -- many parents, one of which never rests ----------------------------------------------------------------------------
 
 
-async def _crowd(world: World) -> None:
+async def _many_parents(world: World) -> None:
     controller(world, {"sync": count_children})
-    for name in CROWD:
+    for name in MANY:
         thing(world, name, count=1)
-    await patience(world, all_of(*(has(1, "first", parent=name) for name in CROWD)))
-    for number in range(_CROWDED_ROUNDS):
-        world.patch(THINGS, CROWD[0], {"spec": {"text": f"round {number}"}})
-        if number == _CROWDED_ROUNDS // 2:
-            for name in CROWD[1:]:
+    await patience(world, all_of(*(has(1, "first", parent=name) for name in MANY)))
+    for number in range(_ROUNDS):
+        world.patch(THINGS, MANY[0], {"spec": {"text": f"round {number}"}})
+        if number == _ROUNDS // 2:
+            for name in MANY[1:]:
                 world.patch(THINGS, name, {"spec": {"text": "second"}})
         await asyncio.sleep(0.1)
-    world.patch(THINGS, CROWD[0], {"spec": {"text": "second"}})
-    await patience(world, all_of(*(has(1, "second", parent=name) for name in CROWD)))
+    world.patch(THINGS, MANY[0], {"spec": {"text": "second"}})
+    await patience(world, all_of(*(has(1, "second", parent=name) for name in MANY)))
 
 
 ALL_STORIES: Final[Mapping[str, Story]] = {
     **STORIES,
     "shards": Story(name="shards", act=_shards, problem=all_of(has(3, "second"), tagged("second")), size=Size(watchers=4, shards=2)),
     "fickle-hook": Story(name="fickle-hook", act=_fickle, problem=has(3, "second")),
-    "crowd": Story(name="crowd", act=_crowd, problem=all_of(*(has(1, "second", parent=name) for name in CROWD))),
+    "many-parents": Story(name="many-parents", act=_many_parents, problem=all_of(*(has(1, "second", parent=name) for name in MANY))),
 }
 """The stories that are tried with a crash at each point, too, and those that only seeds choose."""

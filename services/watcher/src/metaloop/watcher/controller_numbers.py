@@ -48,7 +48,7 @@ class ControllerNumbers:
     def of_keys(self) -> Sequence[ControllerNumber]:
         """The parts of parents, and the keys of the queue."""
         return (
-            ControllerNumber("parts", "parts", "Parts of parents: the inputs of a MapController.", self.router.parts),
+            ControllerNumber("parts", "parts", "Parts of parents, such as the inputs of map controllers.", self.router.parts),
             ControllerNumber("failingParts", "failing_parts", "Parts whose last sync failed.", self._failing_parts),
             ControllerNumber(
                 "unsynced",

@@ -16,11 +16,11 @@ class ObjectIndex:
     """The keys of a cache's objects. It must be told of every change to the cache."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self._by_name = Postings[str]()
-        self._by_namespace = Postings[str]()
-        self._by_label = Postings[tuple[str, LabelPair]]()
+        self._by_name = KeyGroups[str]()
+        self._by_namespace = KeyGroups[str]()
+        self._by_label = KeyGroups[tuple[str, LabelPair]]()
         """By namespace and pair."""
-        self._by_label_anywhere = Postings[LabelPair]()
+        self._by_label_anywhere = KeyGroups[LabelPair]()
         for record in records:
             self.add(record)
 
@@ -62,7 +62,7 @@ class ObjectIndex:
             yield from keys
 
 
-class Postings(Generic[Under]):
+class KeyGroups(Generic[Under]):
     """Keys by what they are filed under.
 
     Most names, and many values of labels, are those of one object: a single key needs no dict of its own.
