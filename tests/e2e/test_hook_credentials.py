@@ -34,6 +34,7 @@ TOKEN, IDENTITY, ROOTS = "hook-token", "hook-identity", "hook-roots"
 # All that the services need, were it not for the Secrets of webhooks.
 _ALLOWED = (
     rule("metacontroller.k8s.io", ["*"]),
+    rule("metaloop.dev", ["*"]),
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], verbs=["get", "list", "watch"]),
     rule(GROUP, ["*"]),
     rule("", ["configmaps"]),

@@ -103,8 +103,10 @@ class RelatedObjects:
 
     def _is_own(self, obj: JsonObject) -> bool:
         """Whether an object belongs neither to another story nor to Kubernetes."""
-        own = self.story.name
-        return unstructured.labels(obj).get("story", own) == own and unstructured.name(obj) != "kube-root-ca.crt"
+        story = unstructured.labels(obj).get("story")
+        is_in_own_namespace = unstructured.namespace(obj) in ("", self.story.name, self.red, self.blue)
+        is_own = is_in_own_namespace if story is None else story == self.story.name
+        return is_own and unstructured.name(obj) != "kube-root-ca.crt"
 
     async def shows(self, parent: str, group: str, keys: set[str]) -> None:
         """Raise AssertionError unless the last sync call for a parent had these related objects of a group."""
