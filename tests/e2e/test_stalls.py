@@ -15,7 +15,7 @@ _SLOW_PARENTS = 8
 _SLOW_SECONDS = 9.5
 
 
-async def test_stalled_reconciler_is_overtaken_and_writes_nothing_once_it_goes_on(story: Story) -> None:
+async def test_stalled_reconciler_is_overtaken_and_changes_nothing_once_it_goes_on(story: Story) -> None:
     stalled = story.lab.stack.reconcilers[0].daemon
     await story.controller(_unhurried)
     async with asyncio.TaskGroup() as tasks:
@@ -73,5 +73,10 @@ async def _unhurried(request: JsonObject) -> JsonObject:
 
 
 async def _writes(story: Story, mark: int) -> Counter[str]:
+    """The writes since a mark that changed something.
+
+    A process may stop between its last look at the lease and the system call that sends a request. What it sends then
+    changes nothing any more: a name is taken by now, and every other write names the version that it was decided from.
+    """
     requests = await story.lab.audit.ours_since(mark)
-    return tally([request for request in requests if request.is_write and request.namespace == story.name])
+    return tally([each for each in requests if each.is_write and each.namespace == story.name and each.code < 300])
