@@ -48,6 +48,17 @@ def test_definitions_allow_exactly_the_update_methods_of_the_kind(kind: Controll
 
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_chart_installs_every_definition():
+    packaged = {path.name: path.read_text() for path in (ROOT / "libs/devkit/src/metaloop/devkit/crds").glob("*s.yaml")}
+
+    in_chart = {path.name: path.read_text() for path in (ROOT / "deploy/chart/crds").iterdir()}
+
+    assert len(packaged) > len(KINDS)
+    assert in_chart == packaged
+
+
 _HOMES = (
     "libs/common/src/metaloop/common/api",
     "services/reconciler/src/metaloop/reconciler/core/kinds",
