@@ -92,19 +92,18 @@ class Syncer:
         try:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
-                run = replace(run, watched=observed.controller.watched)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
                 thread = self.large.sync_thread(run.key, slot, observed_bytes=granted.observed_bytes)
-                await drive(steps, self._driver(run, slot, lease).carry_out, thread=thread)
+                await drive(steps, self._driver(run, observed.controller.watched, slot, lease).carry_out, thread=thread)
         except LeaseLost:
             raise
         except MetaloopError as error:
             failure = error
         return finish(run, failure, seconds=self.clock() - began, recorder=self.dependencies.recorder)
 
-    def _driver(self, run: "SyncRun", slot: Slot, lease: LeaseGuard) -> "Driver":
+    def _driver(self, run: "SyncRun", watched: str, slot: Slot, lease: LeaseGuard) -> "Driver":
         api = self.dependencies.api.permitted_by(lease.check)
-        return Driver(dependencies=self.dependencies, run=run, slot=slot, lease=lease, api=api)
+        return Driver(dependencies=self.dependencies, run=run, watched=watched, slot=slot, lease=lease, api=api)
 
 
 def sync_of(key: JobKey, syncs: Syncs) -> Sync:
@@ -122,8 +121,6 @@ class SyncRun:
     granted: Granted
     key: JobKey
     journal: Journal = field(default_factory=Journal)
-    watched: str = ""
-    """The label selector within which what is written to children is watched."""
 
     def related_request(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> RelatedRequest:
         """The request that subscribes the parent to related objects."""
@@ -136,6 +133,8 @@ class Driver:
 
     dependencies: Dependencies
     run: SyncRun
+    watched: str
+    """The label selector within which what is written to children is watched; empty for all of them."""
     slot: Slot
     """The sync's share of CPU and API calls."""
     lease: LeaseGuard
@@ -204,7 +203,7 @@ class Driver:
             self.run.journal.record_write("Revision", write)
 
     def _recorded(self, effects: Effects) -> Effects:
-        self.run.journal.record(effects, watched=self.run.watched)
+        self.run.journal.record(effects, watched=self.watched)
         return effects
 
 
