@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.faults import AnyFault, Fault, fault_of
-from metaloop.common.http.body import Body
+from metaloop.common.http.body import Body, blocks_of
 from metaloop.common.json import JSONDecodeError, JsonObject, JsonValue, dumps, loads
 
 PATH = "/v1/call"
@@ -79,7 +79,6 @@ Verdict: TypeAlias = Accepted | NotModified | Throttled | Rejected
 
 END_OF_BODY: Final = b"0\n"
 LONGEST_LINE_BYTES: Final = 32
-_FRAME_BYTES: Final = 64 * 1024
 _LENGTH: Final = re.compile(rb"[0-9]{1,12}")
 _RENEWED: Final = re.compile(rb"-?[0-9]{1,9}\.[0-9]{3}")
 
@@ -96,13 +95,8 @@ class _Frames:
     pieces: Iterable[bytes]
 
     def __iter__(self) -> Iterator[bytes]:
-        waiting: list[bytes] = []
-        for piece in self.pieces:
-            waiting.append(piece)
-            if sum(map(len, waiting)) >= _FRAME_BYTES:
-                yield _frame(b"".join(waiting))
-                waiting.clear()
-        yield _frame(b"".join(waiting)) + END_OF_BODY
+        yield from map(_frame, blocks_of(self.pieces))
+        yield END_OF_BODY
 
 
 def _frame(piece: bytes) -> bytes:

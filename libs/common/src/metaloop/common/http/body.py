@@ -20,7 +20,7 @@ class OpenBody:
     follow: Follow
 
 
-_CHUNK_BYTES: Final = 64 * 1024
+_BLOCK_BYTES: Final = 64 * 1024
 END: Final = b"0\r\n\r\n"
 """What ends a body in chunks."""
 
@@ -43,13 +43,18 @@ def chunk(piece: bytes) -> bytes:
 
 def open_chunks_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The pieces in chunks, without an end."""
+    return map(chunk, blocks_of(pieces))
+
+
+def blocks_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, joined to blocks of at least 64 KiB each; the last one may be smaller. None is empty."""
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size >= _CHUNK_BYTES:
-            yield chunk(b"".join(waiting))
+        if size >= _BLOCK_BYTES:
+            yield b"".join(waiting)
             waiting, size = [], 0
     if size:
-        yield chunk(b"".join(waiting))
+        yield b"".join(waiting)
