@@ -100,7 +100,8 @@ class _ReadingClaim:
 
     def whole(self, wire: bytes) -> ClaimReply:
         """The reply that came as one message. Raises OtherCluster where the watcher of another cluster refuses."""
-        self._check(wire)
+        if theirs := refusing_cluster(wire):
+            raise self._refusal(theirs)
         reply = reply_from_bytes(wire, shard=self._shard)
         if isinstance(reply, Granted):
             self._on_lease(LeaseTerms(lease=reply.lease, seconds=reply.lease_seconds))
@@ -120,10 +121,6 @@ class _ReadingClaim:
         if self._reader is None:
             raise ValueError("a reply without parts")
         return self._reader.reply(shard=self._shard)
-
-    def _check(self, wire: bytes) -> None:
-        if theirs := refusing_cluster(wire):
-            raise self._refusal(theirs)
 
 
 class _ReadingRelated:

@@ -12,7 +12,7 @@ An item whose object ceases to be ready stays `Ready`. Only its `status` says so
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from metaloop.common.api.policies import AdoptionPolicy, DeletePolicy, ReconcilePolicy, UpdatePolicy
 from metaloop.common.json import JsonObject
@@ -33,17 +33,7 @@ Phase: TypeAlias = Literal[
     "ScheduledForDeletion",
     "Deleting",
 ]
-PHASES: Final[tuple[Phase, ...]] = (
-    "ScheduledForApplication",
-    "Creating",
-    "Updating",
-    "Ready",
-    "ScheduledForCompletion",
-    "Completing",
-    "Completed",
-    "ScheduledForDeletion",
-    "Deleting",
-)
+PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 SETTLED: Final[frozenset[Phase]] = frozenset({"Ready", "Completed"})
 """The phases in which an item is as it should be, or was."""
 
