@@ -1,10 +1,10 @@
-"""Waiting for an event, and in a queue for a slot."""
+"""Waiting for an event, for several calls, and in a queue for a slot."""
 
 import asyncio
 
 import pytest
 
-from metaloop.common.waiting import WaiterQueue, is_set_within
+from metaloop.common.waiting import WaiterQueue, gathered, is_set_within
 
 
 async def test_event_that_is_set_in_time_ends_the_wait():
@@ -76,3 +76,26 @@ async def test_slot_of_a_waiter_that_is_cancelled_as_it_wakes_is_reported_unused
         await waiters.tasks["a"]
 
     assert (waiters.granted, waiters.unused) == ([], 1)
+
+
+@pytest.mark.parametrize("delays", [(), (0.0,), (0.02, 0.0, 0.01)])
+async def test_results_of_several_calls_come_in_their_order(delays: tuple[float, ...]):
+    assert await gathered([asyncio.sleep(delay, index) for index, delay in enumerate(delays)]) == [*range(len(delays))]
+
+
+async def test_first_of_several_calls_that_raises_cancels_the_others():
+    ended = asyncio.Event()
+
+    async def for_ever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def fail() -> None:
+        raise KeyError("a")
+
+    with pytest.raises(KeyError, match="a"):
+        await gathered([for_ever(), fail()])
+
+    assert ended.is_set()

@@ -1,8 +1,11 @@
-"""Two ways for a task to wait: for an event with a deadline, and in a queue for a slot that others hand out."""
+"""Ways for a task to wait: for an event with a deadline, for several calls, and in a queue for a slot."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
@@ -52,3 +55,15 @@ class WaiterQueue:
                 waiter.set_result(None)
                 return True
         return False
+
+
+async def gathered(calls: Sequence[Coroutine[None, None, T]]) -> list[T]:
+    """The results of all calls, which run at once, in their order. The first that raises cancels the others."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in calls]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

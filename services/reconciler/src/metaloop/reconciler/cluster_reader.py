@@ -10,6 +10,7 @@ from metaloop.common.kube.errors import NotFound
 from metaloop.common.machine import monotonic
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo, version_of
+from metaloop.common.waiting import gathered
 from metaloop.reconciler.core.component.cluster import Address, Cluster, KindName
 from metaloop.reconciler.core.component.managed_types import ManagedType
 from metaloop.reconciler.core.steps import ClusterStep, DescribeCluster, FindForeign, ReadObjects
@@ -78,12 +79,7 @@ class ClusterReader:
             async with permits:
                 return await _live(address, api)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(read(address)) for address in addresses]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from failures
-        return [task.result() for task in tasks]
+        return await gathered([read(address) for address in addresses])
 
     async def _foreign(self, types: Sequence[ManagedType], labels: str, api: Api) -> list[str]:
         await self._refresh()

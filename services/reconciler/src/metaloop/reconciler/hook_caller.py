@@ -1,7 +1,7 @@
 """Calls hooks through the hook gateway."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isinf
@@ -15,6 +15,7 @@ from metaloop.common.http.body import Body, OpenBody
 from metaloop.common.http.peer import Asked, header_lines
 from metaloop.common.json import JsonObject
 from metaloop.common.telemetry.traces import span
+from metaloop.common.waiting import gathered
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import GatewayTimedOut, HookFailed, HookThrottled
 from metaloop.reconciler.ports import LeaseGuard, Slot
@@ -39,7 +40,7 @@ class HookCaller:
         headers = {**self._headers, wire.TARGET_HEADER: target.header, wire.PARENT_HEADER: observed.uid}
         calls = [self._call(body, {**headers, wire.REVISION_HEADER: revision}, lease) for revision, body in bodies.items()]
         async with slot.waiting():
-            verdicts = await self._in_time(_gathered(calls), hook, target.timeout_seconds + self._slack_seconds)
+            verdicts = await self._in_time(gathered(calls), hook, target.timeout_seconds + self._slack_seconds)
         return [_answer_in(verdict, hook) for verdict in verdicts]
 
     def _target(self, controller: Controller, hook: Hook) -> "_Target":
@@ -117,18 +118,6 @@ def _target_of(controller: Controller, hook: Hook) -> _Target:
         "endpointConfigs": [*controller.endpoint_configs],
     }
     return _Target(header=wire.target_header(target), timeout_seconds=_timeout_of(hook))
-
-
-async def _gathered(calls: Sequence[Coroutine[None, None, wire.Verdict]]) -> list[wire.Verdict]:
-    """The verdicts of all calls, in their order. The first that raises cancels the others."""
-    if len(calls) == 1:
-        return [await calls[0]]
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in calls]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
-    return [task.result() for task in tasks]
 
 
 def _answer_in(verdict: wire.Verdict, hook: Hook) -> bytes:
