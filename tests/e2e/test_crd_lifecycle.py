@@ -6,7 +6,7 @@ from metaloop.devkit.testbed.cluster import CRDS
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import install_parent
 from metaloop.devkit.testbed.manifests import parent_resource
-from metaloop.devkit.testbed.story import Story, answer_with, config_maps_of
+from metaloop.devkit.testbed.story import Story, answer_with, config_maps_of, teardown_in_order, three_config_maps
 
 
 async def test_controller_starts_by_itself_when_its_parents_crd_appears(story: Story) -> None:
@@ -20,19 +20,19 @@ async def test_controller_starts_by_itself_when_its_parents_crd_appears(story: S
     await eventually(lambda: story.settled("p"))
 
 
-async def test_crd_deleted_while_watched_harms_nobody_and_is_served_again_when_it_is_back(story: Story) -> None:
+async def test_crd_deleted_while_watched_has_its_objects_finalized_and_may_come_back(story: Story) -> None:
     neighbour = Story(lab=story.lab, name=f"{story.name[:50]}-neighbour")
     await neighbour.begin()
     await neighbour.controller()
     story.parents = parent_resource("leavers")
     await install_parent(story.cluster, story.parents)
-    await story.controller()
+    await story.controller(hooks={"sync": story.hook("sync", three_config_maps), "finalize": story.hook("finalize", teardown_in_order)})
     await story.parent("p")
     await eventually(lambda: story.settled("p"))
 
     await story.cluster.delete(CRDS, "", f"{story.parents.resource}.{story.parents.group}")
     await eventually(lambda: _gone(story))
-
+    assert story.calls("finalize")
     await neighbour.parent("n")
     await eventually(lambda: neighbour.settled("n"))
     await neighbour.end()

@@ -10,21 +10,12 @@ from metaloop.devkit.testbed import builtin
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, ApiRefused
 from metaloop.devkit.testbed.decorator import Decorator, attaching, done_when_nothing_is_attached
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
-from metaloop.devkit.testbed.manifests import config_map
-from metaloop.devkit.testbed.story import STORY_LABEL, Story, three_config_maps
+from metaloop.devkit.testbed.story import STORY_LABEL, Story, teardown_in_order, three_config_maps
 from metaloop.devkit.testbed.webhook import Behaviour, Reply
 
 _GC_SECONDS = 90
 _NOT_FOUND = 404
 _OTHERS = "example.com/other"
-
-
-def teardown_in_order(request: JsonObject) -> JsonObject:
-    """The last of the children goes first, then the one before it; done when none is left."""
-    observed = sorted(_observed(request))
-    parent = unstructured.name(unstructured.child_object(request, "parent"))
-    kept: list[JsonValue] = [config_map(name, labels={"parent": parent}) for name in observed[:-1]]
-    return {"status": {}, "children": kept, "finalized": not observed}
 
 
 def finalized(request: JsonObject) -> JsonObject:

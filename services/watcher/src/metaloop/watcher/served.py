@@ -15,7 +15,7 @@ from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.apiservice import version_passed_on
 from metaloop.watcher.core.change import Change
-from metaloop.watcher.core.crd import resources_of
+from metaloop.watcher.core.crd import CrdResources
 from metaloop.watcher.core.record import ObjectKey
 
 log = get_logger()
@@ -44,8 +44,7 @@ class Served:
         self._changed = changed
         self.version = 0
         """How often `resources` may have changed, or a server came back. `changed` is set each time."""
-        self._of_crds: dict[ObjectKey, tuple[ResourceInfo, ...]] = {}
-        """What each CRD has the API server serve. CRDs are ahead of discovery, so they prevail."""
+        self._crds = CrdResources()
         self._passed_on: dict[ObjectKey, str] = {}
         """The version for which each APIService passes requests on, where that server is available."""
         self._resources: Mapping[ResourceId, ResourceInfo] = {}
@@ -77,10 +76,7 @@ class Served:
             await self._until_it_may_differ(pause_seconds)
 
     def _take_crd(self, crd: Change) -> None:
-        if crd.new is None:
-            self._of_crds.pop(crd.key, None)
-        else:
-            self._of_crds[crd.key] = resources_of(crd.new.parse())
+        self._crds.take(crd.key, crd.new.parse() if crd.new is not None else None)
         self._may_differ.set()
         self._combine()
 
@@ -89,6 +85,7 @@ class Served:
         now = version_passed_on(api_service.new.parse()) if api_service.new is not None else ""
         if now:
             self._passed_on[api_service.key] = now
+            self._crds.pass_on(now)
         if now != before:
             self._may_differ.set()
         if now and not before:
@@ -104,8 +101,7 @@ class Served:
         discovered = self._discovery.resources()
         if not discovered:
             return
-        of_crds = {info.id: info for infos in self._of_crds.values() for info in infos}
-        resources = {**discovered, **of_crds}
+        resources = self._crds.prevail_over(discovered)
         if resources != self._resources:
             self._resources = resources
             self._report_change()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from metaloop.common.json import JsonObject, is_array, is_object
+from metaloop.common.json import JsonObject, JsonValue, is_array, is_object
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
@@ -41,8 +41,19 @@ def config_maps_of(request: JsonObject) -> list[JsonObject]:
 
 def answer_with(request: JsonObject, children: list[JsonObject]) -> JsonObject:
     """An answer with these children, and the number of observed ConfigMaps as its status."""
-    observed = unstructured.child_object(unstructured.child_object(request, "children"), "ConfigMap.v1")
-    return {"status": {"children": len(observed)}, "children": list(children)}
+    return {"status": {"children": len(_observed_config_maps(request))}, "children": list(children)}
+
+
+def teardown_in_order(request: JsonObject) -> JsonObject:
+    """The last of the children goes first, then the one before it; done when none is left."""
+    observed = sorted(_observed_config_maps(request))
+    parent = unstructured.name(unstructured.child_object(request, "parent"))
+    kept: list[JsonValue] = [manifests.config_map(name, labels={"parent": parent}) for name in observed[:-1]]
+    return {"status": {}, "children": kept, "finalized": not observed}
+
+
+def _observed_config_maps(request: JsonObject) -> JsonObject:
+    return unstructured.child_object(unstructured.child_object(request, "children"), "ConfigMap.v1")
 
 
 @dataclass(slots=True, kw_only=True)
