@@ -28,7 +28,7 @@ async def plane() -> AsyncIterator[ControlPlane]:
 async def admin(plane: ControlPlane) -> AsyncIterator[httpx.AsyncClient]:
     tls = ssl.create_default_context(cafile=plane.ca_path)
     headers = {"Authorization": f"Bearer {plane.admin_token}"}
-    async with httpx.AsyncClient(base_url=plane.server_url, verify=tls, headers=headers, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=plane.server_url, verify=tls, headers=headers, trust_env=False, timeout=60) as client:
         yield client
 
 
@@ -88,7 +88,7 @@ async def test_the_garbage_collector_deletes_objects_of_a_deleted_owner(admin: h
     async def collected() -> None:
         expect((await admin.get("/api/v1/namespaces/default/configmaps/owned")).status_code == 404, "not collected yet")
 
-    await eventually(collected, within_seconds=40)
+    await eventually(collected, within_seconds=90)
 
 
 async def test_the_audit_log_has_a_request_when_it_is_received_and_when_it_is_answered(
@@ -124,7 +124,7 @@ async def test_objects_survive_a_kill_of_etcd(plane: ControlPlane, admin: httpx.
     await plane.etcd.start()
 
     async def there() -> None:
-        response = await admin.get("/api/v1/namespaces/default/configmaps/before-etcd", timeout=5)
+        response = await admin.get("/api/v1/namespaces/default/configmaps/before-etcd")
         expect(response.status_code == 200, response.text)
 
     await eventually(there)

@@ -68,7 +68,7 @@ def secret(namespace: str, name: str, **values: str) -> JsonObject:
 
 async def test_secret_is_watched_from_creation_to_deletion(admin: KubeClient, account: Account, gateway: KubeClient, namespace: str):
     await permit(account, "secrets", "auth")
-    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "auth"))) as states:
+    async with asyncio.timeout(60), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "auth"))) as states:
         assert await anext(states) is None
 
         await admin.create(SECRETS, secret(namespace, "auth", token="one"))
@@ -87,7 +87,7 @@ async def test_config_map_is_read_with_its_binary_data(admin: KubeClient, accoun
     metadata: JsonObject = {"name": "roots", "namespace": namespace}
     await admin.create(CONFIG_MAPS, {"metadata": metadata, "data": {"ca.crt": "PEM"}, "binaryData": {"bin": "AAE="}})
 
-    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("ConfigMap", namespace, "roots"))) as states:
+    async with asyncio.timeout(60), aclosing(ClusterObjects(gateway).watch(ObjectRef("ConfigMap", namespace, "roots"))) as states:
         assert await anext(states) == {"ca.crt": b"PEM", "bin": b"\0\1"}
 
 
@@ -95,7 +95,7 @@ async def test_object_without_permission_is_not_read(admin: KubeClient, account:
     await permit(account, "secrets", "auth")
     await admin.create(SECRETS, secret(namespace, "other", token="one"))
 
-    async with asyncio.timeout(20), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "other"))) as states:
+    async with asyncio.timeout(60), aclosing(ClusterObjects(gateway).watch(ObjectRef("Secret", namespace, "other"))) as states:
         with pytest.raises(Forbidden, match="gateway"):
             await anext(states)
 

@@ -340,7 +340,7 @@ async def test_value_that_admission_rewrites_is_written_once_and_recreates_nothi
 async def _admission_rewrites(child: OneChild) -> None:
     """Waits until the API server enforces the policy."""
     probe: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": child.namespace}}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             tried = await child.kube.create(CONFIG_MAPS, {**probe, "data": {"rewritten": "x"}}, params={"dryRun": "All"})
             if tried["data"] == {"rewritten": "otherwise"}:

@@ -21,6 +21,9 @@ from metaloop.watcher.core.record import Record
 from metaloop.watcher.core.watch import WatchId
 from metaloop.watcher.settings import WatcherSettings
 
+SELDOM_SECONDS = 300.0
+"""How often discovery is asked where nothing else happens: what comes sooner does not come of that."""
+
 
 class Heard:
     """Remembers the Events that would be recorded, as `type reason about: message`."""
@@ -130,7 +133,7 @@ class Scene:
 @asynccontextmanager
 async def watcher_of(kube: KubeClient, heard: Heard, *, worlds: Worlds = WORLDS, **settings: object) -> AsyncIterator[Watcher]:
     """A watcher that supervises, ready."""
-    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30, **settings), kube, heard, worlds=worlds)  # type: ignore[arg-type]
+    watcher = Watcher(WatcherSettings(discovery_interval_seconds=SELDOM_SECONDS, **settings), kube, heard, worlds=worlds)  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
         watcher.controllers.begin_term()
         task = group.create_task(watcher.supervisor.run())

@@ -52,7 +52,7 @@ async def watcher(plane: ControlPlane, cluster: Cluster, namespace: str, tmp_pat
 
 
 async def test_every_long_running_task_is_among_those_that_crash_here(watcher: RunningService):
-    assert set(watcher.tasks()) == GO_ON | END
+    await eventually(lambda: set(watcher.tasks()) == GO_ON | END)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=["plain", "group"])

@@ -21,7 +21,7 @@ from .test_reflector_faults import change, put, watching
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 _NAMESPACE = "default"
-_CHANGES = 50
+_CHANGES = 200
 """More than what happens in the cluster by itself meanwhile."""
 
 

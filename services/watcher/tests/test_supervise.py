@@ -19,6 +19,7 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.ports import free_ports
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
 from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, CRDS, Cluster
+from metaloop.devkit.testbed.crashes import raise_in
 from metaloop.devkit.testbed.lab import install, install_parent
 from metaloop.devkit.testbed.manifests import config_map, crd, parent_resource
 from metaloop.watcher.app import Watcher
@@ -28,7 +29,7 @@ from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.views import Views
 
-from .scenes import Heard, Scene, watcher_of
+from .scenes import SELDOM_SECONDS, Heard, Scene, watcher_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -68,7 +69,7 @@ async def test_watch_that_ends_unasked_is_started_again_and_fails_readiness_mean
     if ending == "cancelled":
         task.cancel()
     else:
-        task._fut_waiter.set_exception(RuntimeError("thrown by a test"))  # type: ignore[attr-defined]
+        await eventually(lambda: raise_in(task, RuntimeError("thrown by a test")))
 
     await eventually(lambda: f"started again: {scene.parents.id}" in scene.watcher.supervisor.problem())
     await scene.create_parent()
@@ -95,7 +96,7 @@ async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene
     proxy.refusals[path] = 429
     asked = len(proxy.asked)
     proxy.break_watches(WatchFault.END, of=path)
-    await eventually(lambda: sum(each.path.endswith(path) for each in proxy.asked[asked:]) == 2)
+    await eventually(lambda: sum(each.path.endswith(path) for each in proxy.asked[asked:]) >= 2)
     proxy.refusals.clear()
 
     await scene.create_parent("p")
@@ -106,7 +107,7 @@ async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene
 async def test_two_controllers_share_one_watch_which_lives_as_long_as_either(scene: Scene, proxy: ApiProxy):
     await scene.install_served()
     await scene.install(f"{scene.name}-2")
-    await eventually(lambda: len(list(scene.watcher.routing.running)) == 2)
+    await eventually(lambda: {scene.name, f"{scene.name}-2"} <= {each.name for each in served(scene.watcher)})
     lists = [asked for asked in proxy.asked if asked.is_list and asked.path.endswith(f"/{scene.parents.resource}")]
     assert len([asked for asked in lists if asked.query.get("sendInitialEvents")]) >= 1
 
@@ -125,8 +126,10 @@ async def test_a_controller_waits_for_its_crd_and_starts_as_soon_as_it_appears(s
 
     await install_parent(scene.cluster, scene.parents)
 
-    await eventually(lambda: scene.running is not None, within_seconds=2)
-    assert scene.heard.of(scene.name) == ["CreateError", "Starting", "Started"]
+    await scene.runs()
+    told = scene.heard.of(scene.name)
+    assert (told[0], told[-2:]) == ("CreateError", ["Starting", "Started"])
+    assert sum("waiting for" in warning for warning in scene.heard.warnings(scene.name)) == 1
 
 
 async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scene):
@@ -139,7 +142,7 @@ async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scen
     scene.parents = parent_resource(scene.parents.resource, namespaced=False)
     await install_parent(scene.cluster, scene.parents)
 
-    await eventually(lambda: scene.running is not None and not scene.running.parents[0].watch.resource.namespaced, within_seconds=20)
+    await eventually(lambda: scene.running is not None and not scene.running.parents[0].watch.resource.namespaced)
     await scene.create_parent("latter", namespace="")
     await scene.marked("latter", f"{scene.parents.kind} latter added")
     assert "former" not in scene.marks()
@@ -148,8 +151,8 @@ async def test_a_crd_that_comes_back_as_another_kind_is_watched_anew(scene: Scen
 async def test_a_crd_that_comes_back_has_all_parents_looked_at(scene: Scene):
     """While it was away, syncs may have failed for lack of it: they must not sit out their backoff."""
     children = parent_resource(f"{scene.parents.resource}kids")
-    await install_parent(scene.cluster, children)
-    await install_parent(scene.cluster, scene.parents)
+    await scene.serve_parents(children)
+    await scene.serve_parents()
     rule: JsonObject = {"apiVersion": children.api_version, "resource": children.resource}
     await scene.install(childResources=[rule])
     await scene.runs()
@@ -176,7 +179,7 @@ async def test_a_version_that_is_added_to_a_crd_starts_who_waits_for_it(scene: S
     added = {**versions[0], "name": "v2", "storage": False}  # type: ignore[dict-item]
     await scene.cluster.patch(CRDS, "", unstructured.name(manifest), {"spec": {"versions": [*versions, added]}})
 
-    await eventually(lambda: scene.running is not None, within_seconds=5)
+    await scene.runs()
 
 
 async def test_a_parent_resource_without_status_is_reported_until_it_has_one(scene: Scene):
@@ -302,7 +305,7 @@ async def test_an_api_server_that_talks_nonsense_for_a_while_is_one_that_is_away
 
     await scene.create_parent("q")
     await scene.marked("q", f"{scene.parents.kind} {scene.namespace}/q added")
-    assert dict(scene.watcher.served.resources) == served
+    assert served.items() <= scene.watcher.served.resources.items()
     assert scene.record(scene.parents, scene.namespace, "p") is not None
 
 
@@ -359,7 +362,7 @@ async def test_two_shards_serve_each_controller_once(kube: KubeClient, cluster: 
         for name in names:
             await scene.install(name)
 
-        await eventually(lambda: len(served(even)) + len(served(odd)) == len(names))
+        await eventually(lambda: {each.name for each in served(even) | served(odd)} >= {*names})
 
         assert not served(even) & served(odd)
         assert served(even)
@@ -370,7 +373,7 @@ async def test_two_shards_serve_each_controller_once(kube: KubeClient, cluster: 
 
 async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long(kube: KubeClient, proxy: ApiProxy):
     proxy.refusals["/"] = 503
-    watcher = Watcher(WatcherSettings(discovery_interval_seconds=30), kube, Heard())
+    watcher = Watcher(WatcherSettings(discovery_interval_seconds=SELDOM_SECONDS), kube, Heard())
     async with asyncio.TaskGroup() as group:
         watcher.controllers.begin_term()
         task = group.create_task(watcher.supervisor.run())
@@ -379,7 +382,7 @@ async def test_an_api_server_that_is_away_at_first_is_no_reason_to_wait_for_long
 
         proxy.refusals.clear()
 
-        await eventually(lambda: watcher.supervisor.problem() == "", within_seconds=5)
+        await eventually(lambda: watcher.supervisor.problem() == "")
         task.cancel()
 
 
@@ -413,7 +416,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     await scene.marked("p", f"{scene.parents.kind} {scene.namespace}/p added")
     (port,) = free_ports(1)
 
-    async with asyncio.TaskGroup() as group, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/debug/") as client:
+    async with asyncio.TaskGroup() as group, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/debug/", timeout=30) as client:
         serving = group.create_task(views.serve(port))
         queue, cache, controllers, leases = [await _shown(client, name) for name in ("queue", "cache", "controllers", "leases")]
         serving.cancel()
@@ -429,7 +432,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
 
 
 async def _shown(client: httpx.AsyncClient, name: str) -> list[JsonObject]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             try:
                 return (await client.get(name)).raise_for_status().json()

@@ -31,6 +31,7 @@ async def test_event_names_the_object_and_what_happened(kube: KubeClient, namesp
 
     async with EventRecorder.running(kube) as events:
         events.record(obj, "Warning", "SyncError", "Sync error: no")
+        await events.written()
 
     [event] = await events_about(kube, obj, namespace)
     assert (event["type"], event["reason"], event["message"], event["count"]) == ("Warning", "SyncError", "Sync error: no", 1)
@@ -45,6 +46,7 @@ async def test_repeats_are_counted_on_one_event(kube: KubeClient, namespace: str
     async with EventRecorder.running(kube) as events:
         for _ in range(3):
             events.record(obj, "Warning", "SyncError", "Sync error: no")
+        await events.written()
 
     [event] = await events_about(kube, obj, namespace)
     assert event["count"] == 3
@@ -58,6 +60,7 @@ async def test_repetition_of_a_deleted_event_creates_it_again(kube: KubeClient, 
         [event] = await events_about(kube, obj, namespace)
         await kube.delete(EVENTS, namespace, name(event), uid=uid(event))
         events.record(obj, "Normal", "Synced", "ok")
+        await events.written()
 
     [event] = await events_about(kube, obj, namespace)
     assert event["count"] == 2
@@ -68,6 +71,7 @@ async def test_events_of_cluster_scoped_objects_are_in_the_default_namespace(kub
 
     async with EventRecorder.running(kube) as events:
         events.record(role, "Normal", "Started", "Started")
+        await events.written()
 
     assert len(await events_about(kube, role, "default")) == 1
 
@@ -77,6 +81,7 @@ async def test_message_of_any_length_and_content_is_written(kube: KubeClient, na
 
     async with EventRecorder.running(kube) as events:
         events.record(obj, "Warning", "SyncError", "\ud800" + "ü" * 5000)
+        await events.written()
 
     [event] = await events_about(kube, obj, namespace)
     assert str(event["message"]).startswith("?üü")

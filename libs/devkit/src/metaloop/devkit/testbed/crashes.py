@@ -49,7 +49,7 @@ class RunningService:
             await self._living
         expect(await self.is_ready(), "it is not ready")
 
-    async def failed(self, *, within_seconds: float = 10.0) -> bool:
+    async def failed(self, *, within_seconds: float = 60.0) -> bool:
         """Whether the service is over in time, with a failure."""
         done, _ = await asyncio.wait({self._living}, timeout=within_seconds)
         return bool(done) and self._living.exception() is not None
@@ -65,7 +65,7 @@ class RunningService:
 
     async def _crashed(self, word: str, error: Exception) -> asyncio.Task[Any]:
         task = self.tasks().get(word)
-        if task is None or not _raise_in(task, error):
+        if task is None or not raise_in(task, error):
             raise AssertionError(f"no task {word} waits for anything")
         return task
 
@@ -79,8 +79,8 @@ def _word(task: asyncio.Task[Any]) -> str:
     return task.get_name().partition(" ")[0]
 
 
-def _raise_in(task: asyncio.Task[Any], error: Exception) -> bool:
-    """Whether the task waited for a future that could be made to fail."""
+def raise_in(task: asyncio.Task[Any], error: Exception) -> bool:
+    """Raise `error` in a task at the place where it waits, and return whether it waited for what can be made to fail."""
     waiter = getattr(task, "_fut_waiter", None)
     if not isinstance(waiter, asyncio.Future) or isinstance(waiter, asyncio.Task) or waiter.done():
         return False
