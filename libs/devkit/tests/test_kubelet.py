@@ -16,7 +16,7 @@ from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import config_map
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 
 class Pods:

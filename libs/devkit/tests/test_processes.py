@@ -33,7 +33,7 @@ def server(folder: Path, port: int, *, code: str = SERVER, ready: Probe | None =
         argv=(sys.executable, "-c", code, str(port)),
         ready=ready or tcp_greets(LOOPBACK, port, greeting=b"HELLO"),
         folder=folder,
-        start_seconds=10,
+        start_seconds=60,
         stop_seconds=stop_seconds,
     )
 

@@ -84,7 +84,7 @@ class GatewayClient:
 
     async def call_until(self, reached: Callable[[Verdict], bool], webhook: JsonObject | str) -> Verdict:
         """Call again and again until the verdict is as expected: a change takes a moment to arrive."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 verdict = await self.call(webhook)
                 if reached(verdict):

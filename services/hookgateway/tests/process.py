@@ -110,7 +110,7 @@ async def gateway_process(
     }
     client = tls or httpx.AsyncClient(trust_env=False)
     client.base_url = httpx.URL(f"{'http' if tls is None else 'https'}://{address}:{port}")
-    client.timeout = httpx.Timeout(20)
+    client.timeout = httpx.Timeout(60)
     with tempfile.NamedTemporaryFile() as log:
         process = await asyncio.create_subprocess_exec(
             *run_by, sys.executable, "-m", "metaloop.hookgateway", stderr=log, env=os.environ | environment
@@ -126,7 +126,7 @@ async def gateway_process(
 
 
 async def _until_started(process: asyncio.subprocess.Process, log: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not _has_started(log):
             assert process.returncode is None, f"ended with status {process.returncode}"
             await asyncio.sleep(0.05)

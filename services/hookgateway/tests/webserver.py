@@ -96,7 +96,7 @@ class WebServer:
 
     async def until(self, reached: Callable[["WebServer"], bool]) -> None:
         """Wait until something has happened."""
-        async with asyncio.timeout(10), self.changed:
+        async with asyncio.timeout(30), self.changed:
             await self.changed.wait_for(lambda: reached(self))
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -86,7 +86,7 @@ async def test_event_loop_goes_on_while_a_sync_computes(executor: ThreadPoolExec
     may_end = threading.Event()
 
     def computing() -> Steps[str]:
-        assert may_end.wait(5)
+        assert may_end.wait(30)
         return "done"
         yield STEP
 
@@ -104,13 +104,13 @@ async def test_cancelled_sync_ends_when_its_computation_has(executor: ThreadPool
     def computing() -> Steps[None]:
         try:
             begun.set()
-            assert may_end.wait(5)
+            assert may_end.wait(30)
             yield STEP
         finally:
             ended.append("closed")
 
     driving = asyncio.create_task(drive(computing(), nothing, thread=thread_on(executor)))
-    await asyncio.to_thread(begun.wait, 5)
+    await asyncio.to_thread(begun.wait, 30)
     driving.cancel()
     await asyncio.sleep(0.01)
     before = list(ended)
@@ -171,7 +171,7 @@ def rooms(executor: ThreadPoolExecutor) -> Rooms:
 
 async def until(lines: list[str], *names: str) -> None:
     """Wait until exactly these were recorded, and see that nothing follows in the next moments."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while lines != [*names]:  # noqa: ASYNC110 - a thread can't set an event
             await asyncio.sleep(0.001)
     for _ in range(10):

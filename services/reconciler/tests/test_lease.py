@@ -105,8 +105,8 @@ async def test_work_is_cancelled_when_its_lease_is_lost(guard: LeaseGuard):
 
 
 async def test_work_goes_on_while_its_lease_is_renewed():
-    renewed = LeaseGuard("lease", asked_at=boot_time(), seconds=0.2, clock=boot_time)
-    working = asyncio.create_task(renewed.bound(asyncio.sleep(0.4, "done")))
+    renewed = LeaseGuard("lease", asked_at=boot_time(), seconds=1.0, clock=boot_time)
+    working = asyncio.create_task(renewed.bound(asyncio.sleep(1.3, "done")))
     while not working.done():
         await asyncio.sleep(0.05)
         renewed.extend(asked_at=boot_time())

@@ -1,7 +1,6 @@
 """Watchers on a real bus that are told to serve the same controller: one does, and the other when that is over."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from metaloop.common.bus.nats.connection import connected
 from metaloop.common.bus.nats.stream import StreamSettings
 from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.testing.builders import SHARD, controller_id, job_key, sync_report
+from metaloop.common.testing.clock import FakeClock
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
 from metaloop.watcher.core.caches import Caches
@@ -24,14 +24,18 @@ from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 CONTROLLER = controller_id()
 KEY = job_key()
-PATIENCE_SECONDS = 1.5
+PATIENCE_SECONDS = 10.0
+"""By the clocks of the servers, which move only when a test advances them."""
+ASKED_WITHIN_SECONDS = 0.5
+"""So much real time lets a server ask several times."""
 
 
 class Server:
     """A watcher, as far as it may serve a controller or not."""
 
     def __init__(self, link: WatcherLink) -> None:
-        self.queue = WorkQueue(shard=SHARD, cache=Caches(), is_behind=lambda *_: False, limits=Limits())
+        self.clock = FakeClock()
+        self.queue = WorkQueue(shard=SHARD, cache=Caches(), is_behind=lambda *_: False, limits=Limits(), clock=self.clock)
         self.leads = True
         self.ownership = Ownership(self.queue)
         self.handover = OwnershipHandover(link, self.ownership, self.queue, patience_seconds=PATIENCE_SECONDS)
@@ -97,7 +101,7 @@ async def test_where_nobody_else_is_there_a_controller_is_served_at_once(broker:
     async with server(broker, "one") as one:
         one.start()
 
-        await eventually(one.serves, within_seconds=0.25)
+        await eventually(one.serves)
 
 
 async def test_a_controller_that_moves_is_served_once_what_the_other_has_in_hand_is_over(broker: Broker):
@@ -106,12 +110,14 @@ async def test_a_controller_that_moves_is_served_once_what_the_other_has_in_hand
         await eventually(one.serves)
         other.start()
         one.stop()
-        await asyncio.sleep(2 * PATIENCE_SECONDS)  # long enough that a silent one would be given up
+        for _ in range(4):  # longer than a silent one would be waited for
+            other.clock.advance(PATIENCE_SECONDS / 2)
+            await asyncio.sleep(ASKED_WITHIN_SECONDS)
         assert not other.serves()
 
         one.finish()
 
-        await eventually(other.serves, within_seconds=3)
+        await eventually(other.serves)
 
 
 async def test_while_the_other_goes_on_the_controller_is_left_to_it(broker: Broker):
@@ -119,11 +125,11 @@ async def test_while_the_other_goes_on_the_controller_is_left_to_it(broker: Brok
         one.start()
         await eventually(one.serves)
         other.start()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(ASKED_WITHIN_SECONDS)
         one.ownership.started(CONTROLLER)  # with another spec
 
         other.stop()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(ASKED_WITHIN_SECONDS)
         one.finish()
         one.start()
 
@@ -136,20 +142,22 @@ async def test_the_end_of_the_other_is_noticed_at_once(broker: Broker):
             one.start()
             await eventually(one.serves)
             other.start()
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(ASKED_WITHIN_SECONDS)
             assert not other.serves()
 
-        await eventually(other.serves, within_seconds=2)
+        await eventually(other.serves)
 
 
 async def test_who_is_silent_is_waited_for_as_long_as_a_lease_lives(broker: Broker):
     async with silence(broker), server(broker, "other") as other:
-        began = time.monotonic()
         other.start()
+        other.clock.advance(0.9 * PATIENCE_SECONDS)
+        await asyncio.sleep(ASKED_WITHIN_SECONDS)
+        assert not other.serves()
+
+        other.clock.advance(0.1 * PATIENCE_SECONDS)
 
         await eventually(other.serves)
-
-        assert PATIENCE_SECONDS < time.monotonic() - began < PATIENCE_SECONDS + 1
 
 
 async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker: Broker):
@@ -157,11 +165,11 @@ async def test_who_had_a_controller_for_long_asks_a_silent_one_only_once(broker:
     async with silence(broker), linked(broker, "standby") as link:
         standby = Server(link)
         standby.start()
-        await asyncio.sleep(PATIENCE_SECONDS)
+        standby.clock.advance(PATIENCE_SECONDS)
 
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(standby.handover.run(leads=lambda: True))
-            await eventually(standby.serves, within_seconds=0.7)
+            await eventually(standby.serves)
             running.cancel()
 
 
@@ -171,5 +179,6 @@ async def test_who_leads_no_more_answers_nobody(broker: Broker):
         await eventually(one.serves)
         one.leads = False
         other.start()
+        other.clock.advance(PATIENCE_SECONDS)
 
-        await eventually(other.serves, within_seconds=PATIENCE_SECONDS + 1)
+        await eventually(other.serves)

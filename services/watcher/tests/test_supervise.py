@@ -25,7 +25,7 @@ from metaloop.devkit.testbed.manifests import config_map, crd, parent_resource
 from metaloop.watcher.app import Watcher
 from metaloop.watcher.core.kinds.registry import WORLDS
 from metaloop.watcher.core.kinds.world import by_kind
-from metaloop.watcher.core.watch import Watch
+from metaloop.watcher.core.watch import Watch, WatchId
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.views import Views
 
@@ -92,6 +92,7 @@ async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene
     """The API server ends its watches then, and turns everybody away for some 200 ms."""
     await scene.install_served()
     path = f"/{scene.parents.resource}"
+    scene.watcher.routing.caches[WatchId(scene.parents.id)].status.heard_at += 60  # however long the two refusals take here
 
     proxy.refusals[path] = 429
     asked = len(proxy.asked)

@@ -19,7 +19,7 @@ from metaloop.simulation.bus.links import PART_BYTES, MemoryWatcherLink, MemoryW
 from metaloop.simulation.faultplan import FaultPlan
 from metaloop.simulation.network import Network, Port
 
-ACK_WAIT_SECONDS = 1.0
+ACK_WAIT_SECONDS = 2.0
 
 
 class BusUnderTest(Protocol):

@@ -56,7 +56,7 @@ class Server:
 
     async def finish(self) -> None:
         """Return when the clients have closed all connections."""
-        await asyncio.wait_for(asyncio.gather(*self._serving), 5)
+        await asyncio.wait_for(asyncio.gather(*self._serving), 30)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -250,7 +250,7 @@ async def test_cancelled_request_closes_its_connection():
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await peer.ask("GET", "/", b"")
-            await asyncio.wait_for(server.ended.wait(), 5)
+            await asyncio.wait_for(server.ended.wait(), 30)
             answer = await peer.ask("GET", "/", b"")
 
     assert (answer.body, server.connections) == (b"hi", 2)
@@ -263,7 +263,7 @@ async def test_close_ends_idle_connections_now_and_others_after_their_answers():
         await asyncio.sleep(0)
         peer.close()
         assert (await asking).body == b"hi"
-        await asyncio.wait_for(server.ended.wait(), 5)
+        await asyncio.wait_for(server.ended.wait(), 30)
 
 
 def pieces(count: int) -> Iterator[bytes]:
@@ -285,7 +285,7 @@ async def test_connection_is_not_reused_if_the_answer_preceded_the_requests_end(
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
         with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 answers = [await peer.ask("POST", "/", b"", body), await peer.ask("GET", "/", b"")]
         ended.set()
 
@@ -325,7 +325,7 @@ async def test_body_in_pieces_is_sent_completely_and_the_connection_kept(count: 
 
     async with await asyncio.start_server(receive, "127.0.0.1", 0) as listening:
         with closing(Peer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")) as peer:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 for _ in range(2):
                     await peer.ask("POST", "/", b"", [b"%d," % number for number in range(count)])
 
@@ -435,7 +435,7 @@ async def test_tls_handshake_has_a_timeout():
         peer = Peer(f"https://127.0.0.1:{port}", connect_seconds=0.1)
         with pytest.raises(NoConnection, match=r"within 0\.1 s"):
             await peer.ask("GET", "/", b"")
-        await asyncio.wait_for(over.wait(), 5)
+        await asyncio.wait_for(over.wait(), 30)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from metaloop.devkit.testbed.builtin import PODS, pod
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.manifests import config_map
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -80,7 +80,7 @@ def _word(task: asyncio.Task[Any]) -> str:
 
 
 def raise_in(task: asyncio.Task[Any], error: Exception) -> bool:
-    """Raise `error` in a task at the place where it waits, and return whether it waited for what can be made to fail."""
+    """Raise `error` in a task at the place where it waits. False if it waits for nothing that can be made to fail."""
     waiter = getattr(task, "_fut_waiter", None)
     if not isinstance(waiter, asyncio.Future) or isinstance(waiter, asyncio.Task) or waiter.done():
         return False
