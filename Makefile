@@ -12,6 +12,9 @@ UV_REQUIREMENT := uv>=0.9,<1
 PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$python && break; done)
 export UV_PYTHON_DOWNLOADS := never
+# Python keeps its bytecode, whatever the environment says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 export PIP_ROOT_USER_ACTION := ignore
 
 # What a run of the tests needs of the control plane's programs is found or fetched once: by the first test that asks for it, or before all of them.
