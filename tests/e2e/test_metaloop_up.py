@@ -25,7 +25,7 @@ from metaloop.devkit.testbed.story import THINGS, three_config_maps
 from metaloop.devkit.testbed.webhook import Webhook
 
 METALOOP = Path(sys.executable).with_name("metaloop")
-_READY_SECONDS, _STOP_SECONDS = 60.0, 10.0
+_READY_SECONDS, _STOP_SECONDS = 90.0, 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ A_CHILD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(
     raw=st.fixed_dictionaries(
         {},
@@ -213,7 +213,7 @@ def test_whatever_is_well_formed_is_read_as_it_stands(raw: dict[str, Any]):
     )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(raw=st.dictionaries(st.sampled_from([*composite.KEYS.answer_fields]) | st.text(max_size=9), ANY_JSON, max_size=5) | ANY_JSON)
 def test_any_json_is_an_answer_or_refused(raw: JsonValue):
     with suppress(InvalidAnswer):
