@@ -54,7 +54,7 @@ class Desk:
         process = await asyncio.create_subprocess_exec(
             *_COMMAND, *arguments, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
+        out, err = await asyncio.wait_for(process.communicate(), 110)
         return Ended(process.returncode or 0, out.decode(), err.decode())
 
     async def plans(self, *arguments: str) -> Ended:

@@ -71,8 +71,8 @@ async def test_a_wiped_broker_is_restarted_with_an_empty_store(tmp_path: Path) -
 async def test_a_store_with_a_limit_takes_no_more(tmp_path: Path) -> None:
     async with Broker.start(tmp_path, store_bytes=100_000) as broker, connected(broker.url, name="test") as connection:
         stream = b'{"name":"S","subjects":["s"],"storage":"file"}'
-        await connection.request("$JS.API.STREAM.CREATE.S", stream, timeout_seconds=5.0)
+        await connection.request("$JS.API.STREAM.CREATE.S", stream, timeout_seconds=30.0)
 
-        answers = [await connection.request("s", b"x" * 40_000, timeout_seconds=5.0) for _ in range(4)]
+        answers = [await connection.request("s", b"x" * 40_000, timeout_seconds=30.0) for _ in range(4)]
 
     assert [b"insufficient resources" in answer for answer in answers] == [False, False, False, True]
