@@ -69,9 +69,9 @@ class Watched:
         self.cache.status.catch_up.broke(asyncio.get_running_loop().time() - seconds_ago)
 
     def lists(self) -> int:
-        """How many lists were begun; a list of one object only asks how far the server has come."""
-        lists = [asked for asked in self._proxy.asked if asked.is_list and asked.path.endswith("/configmaps")]
-        return sum(asked.query.get("limit") != "1" for asked in lists)
+        """How many lists were begun; one of a single object only asks how far the server has come."""
+        lists = [asked.query for asked in self._proxy.asked if asked.is_list and asked.path.endswith("/configmaps")]
+        return sum(query.get("limit") != "1" and "continue" not in query for query in lists)
 
     async def until(self, texts: dict[str, str]) -> None:
         await eventually(lambda: self.texts() == texts, within_seconds=60)
