@@ -1,5 +1,4 @@
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,11 +13,14 @@ from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
+from metaloop.common.json import loads
 from metaloop.common.observation import Busy, CachedObservation, CachedRelated, ClaimReply, Gone, Granted
 from metaloop.common.report import SyncReport
 from metaloop.common.testing.builders import SHARD, cached_observation, job_key, sync_report
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
+from metaloop.devkit.testbed.eventually import eventually as until
+from metaloop.devkit.testbed.eventually import expect, steadily
 from metaloop.watcher.claims import Claims
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.limits import Limits
@@ -26,8 +28,8 @@ from metaloop.watcher.core.window import Window
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
-STREAM = StreamSettings(ack_wait_seconds=1.0)
-LIMITS = Limits(lease_seconds=1.0, claim_seconds=1.0)
+STREAM = StreamSettings(ack_wait_seconds=3.0)
+LIMITS = Limits(lease_seconds=3.0, claim_seconds=3.0)
 
 
 @pytest.fixture
@@ -139,6 +141,12 @@ async def worker(broker: Broker) -> AsyncIterator[Worker]:
         yield worker
 
 
+async def stored(connection: Connection, *, jobs: int) -> None:
+    """Raise AssertionError unless the stream has so many jobs."""
+    state = loads(await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=30.0))["state"]
+    expect(state["messages"] == jobs, f"the state is {state}")
+
+
 def mark(queue: WorkQueue, name: str = "a") -> JobKey:
     queue.mark(job_key(name), MarkClass.CHANGED, "it changed")
     return job_key(name)
@@ -158,11 +166,9 @@ async def test_a_key_marked_while_it_runs_becomes_a_job_again_as_soon_as_it_is_d
         delivery = await worker.next()
         granted = await worker.granted(delivery)
         mark(queue)
-        began = time.monotonic()
         await worker.finish(delivery, granted.lease)
 
         assert await worker.run_next() == key
-        assert time.monotonic() - began < LIMITS.refused_seconds  # no offer was refused on the way
         assert queue.counts.refusals == 0
 
 
@@ -194,9 +200,8 @@ async def test_a_backlog_stays_in_our_order_but_for_the_window(connection: Conne
             mark(queue, f"p{number}")
         await eventually(lambda: queue.unclaimed == Window().size)
 
-        info = await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
-
-        assert b'"messages":8,' in info
+        await until(lambda: stored(connection, jobs=Window().size))
+        await steadily(lambda: stored(connection, jobs=Window().size), for_seconds=0.2)
 
 
 async def test_a_fresh_change_overtakes_a_backlog(connection: Connection, broker: Broker):
@@ -225,7 +230,7 @@ async def test_jobs_are_offered_again_when_the_store_was_wiped(connection: Conne
 
 async def test_jobs_are_offered_again_when_somebody_deleted_the_stream(connection: Connection, worker: Worker):
     async with dispatching(connection) as queue:
-        await connection.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=2.0)
+        await connection.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=30.0)
         key = mark(queue)
 
         assert await worker.run_next() == key
@@ -258,7 +263,7 @@ async def test_the_job_of_a_dead_worker_is_anothers(connection: Connection, work
         key = mark(queue)
         await worker.granted(await worker.next())  # and then it dies
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while isinstance(reply := await worker.claim(again := await worker.next(), worker="other"), Busy):
                 await again.give_back(after_seconds=reply.retry_seconds)
         assert again.job.key == key

@@ -51,7 +51,7 @@ async def other_connection(broker: Broker) -> AsyncIterator[Connection]:
 
 @pytest.fixture
 def east(connection: Connection) -> Side:
-    return Side(connection, StreamSettings(ack_wait_seconds=1.0, cluster="east"))
+    return Side(connection, StreamSettings(ack_wait_seconds=2.0, cluster="east"))
 
 
 @pytest.fixture
@@ -62,17 +62,17 @@ def west(other_connection: Connection) -> Side:
 
 def prefixed(side: Side, prefix: str) -> Side:
     """The same cluster with names of its own."""
-    return Side(side.connection, StreamSettings(ack_wait_seconds=1.0, cluster=side.settings.cluster, prefix=prefix))
+    return Side(side.connection, StreamSettings(ack_wait_seconds=2.0, cluster=side.settings.cluster, prefix=prefix))
 
 
 def unidentified(side: Side) -> Side:
     """The same, but it may not read its cluster's UID."""
-    return Side(side.connection, StreamSettings(ack_wait_seconds=1.0))
+    return Side(side.connection, StreamSettings(ack_wait_seconds=2.0))
 
 
 async def js(connection: Connection, call: str, body: JsonObject | None = None) -> JsonObject:
     """What JetStream answers to a call."""
-    return loads(await connection.request(f"$JS.API.{call}", dumps(body or {}), timeout_seconds=2.0))
+    return loads(await connection.request(f"$JS.API.{call}", dumps(body or {}), timeout_seconds=30.0))
 
 
 async def stream_config(connection: Connection, name: str = "JOBS") -> JsonObject:

@@ -14,10 +14,13 @@ from metaloop.common.bus.nats.subjects import Subjects
 from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.errors import Unavailable
 from metaloop.common.job import JobKey
+from metaloop.common.json import loads
 from metaloop.common.testing.builders import SHARD, job, job_key
 from metaloop.common.testing.polling import eventually
+from metaloop.devkit.testbed.eventually import eventually as until
+from metaloop.devkit.testbed.eventually import expect
 
-STREAM = StreamSettings(ack_wait_seconds=1.0)
+STREAM = StreamSettings(ack_wait_seconds=3.0)
 
 
 @pytest.fixture
@@ -62,22 +65,24 @@ async def test_a_message_that_is_no_job_is_removed(connection: Connection, names
     await offered(connection, "a")
     await eventually(lambda: names == ["a"])
 
-    info = await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=2.0)
+    async def is_empty() -> None:
+        state = loads(await connection.request("$JS.API.STREAM.INFO.JOBS", b"", timeout_seconds=30.0))["state"]
+        expect(state["messages"] == 0, f"the state is {state}")
 
-    assert b'"messages":0,' in info
+    await until(is_empty)
 
 
 async def test_jobs_are_pulled_after_somebody_deleted_the_consumer(connection: Connection, names: list[str]):
     await offered(connection, "a")
     await eventually(lambda: names == ["a"])
-    await connection.request("$JS.API.CONSUMER.DELETE.JOBS.workers", b"", timeout_seconds=2.0)
+    await connection.request("$JS.API.CONSUMER.DELETE.JOBS.workers", b"", timeout_seconds=30.0)
     await offered(connection, "b")
 
     await eventually(lambda: names == ["a", "b"])
 
 
 async def test_jobs_are_pulled_after_somebody_deleted_the_stream(connection: Connection, stream: JobStream, names: list[str]):
-    await connection.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=2.0)
+    await connection.request("$JS.API.STREAM.DELETE.JOBS", b"", timeout_seconds=30.0)
     await stream.ensure_at_last()
     await offered(connection, "a")
 
