@@ -49,7 +49,8 @@ MAP_CHANGE_WRITES = Judged(name="API writes per changed input", bound=Exactly(co
 MAP_PARENT_CALLS = Judged(name="hook calls per input of a changed parent", bound=Exactly(count=1))
 MAP_MARKS = Judged(name="changed parent: 20,000 inputs marked", unit=_CREATES, bound=AtMost(limit=1_000))
 MAP_TURN = Judged(name="longest turn of the event loop meanwhile", unit=_CREATES, bound=AtMost(limit=100))
-MAP_SELECT_TURN = Judged(name="longest turn with an edited selector", unit=_CREATES, bound=AtMost(limit=200))
+MAP_SELECT_TURN = Judged(name="longest turn with an edited selector", unit=_CREATES, bound=AtMost(limit=100))
+MAP_END_TURN = Judged(name="longest turn when the parent is deleted", unit=_CREATES, bound=AtMost(limit=50))
 
 # Nothing to do.
 RESYNC_CPU = Judged(name="our CPU per sync with nothing to do", unit=_CREATES_CPU, bound=AtMost(limit=2))

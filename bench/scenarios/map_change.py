@@ -115,6 +115,7 @@ async def _marked(run: Run, count: int) -> list[Figure]:
         run.judge_seconds(bounds.MAP_MARKS, measured["markSeconds"]),
         run.judge_seconds(bounds.MAP_TURN, measured["longestTurn"]),
         run.judge_seconds(bounds.MAP_SELECT_TURN, measured["longestSelectTurn"]),
+        run.judge_seconds(bounds.MAP_END_TURN, measured["longestEndTurn"]),
         Figure(
             name="  memory for an input with its output and a resync timer, beside these", value=measured["keptBytes"] / 1_000, unit="KB"
         ),

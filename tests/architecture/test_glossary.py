@@ -47,7 +47,7 @@ ALLOWED = {
 _PLATFORM = (
     "Address Announced Applied Apply Body Breaker Budget Byte Cache Caches Catch Certificate Change Class Client Cluster "
     "Condition Conditions Counts Crd Current Decision Decisions Deletion Describe Difference Done Ended Ending Entry Etag Event "
-    "Fair Find Flow Forget Found Group Health Id Ignore Index Keep Key Lane Large Learn Limits Missing Nats Never Next "
+    "Fair Find Flow Forget Found Group Health Id Ignore Index Keep Key Lane Large Later Learn Limits Missing Nats Never Next "
     "No Object Objects Observer Owned Parts Password Permit Policy Problem Progress Purpose Queue Read Recall Record Ref "
     "Replies Request Resource Resources Result Retry Scope Secrets Served Settings Shown Signal Stage State Status "
     "Stream Subject Subjects Summary Ticket Timer Timers Token Touched Undesired Unit Unsupported Up User Wait Waiting Watch "

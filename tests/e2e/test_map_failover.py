@@ -21,7 +21,7 @@ from metaloop.devkit.testbed.webhook import Webhook
 from .apart import Apart, folder_apart
 
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
-_INPUTS = 500
+_INPUTS = 2_000
 
 
 @pytest.mark.timeout(150)

@@ -1,4 +1,4 @@
-"""Many keys are marked in turns of the event loop, all of them once and in order."""
+"""Many keys are acted on in turns of the event loop, all of them once and in order."""
 
 import asyncio
 
@@ -7,52 +7,42 @@ from metaloop.common.testing.builders import job_key
 from metaloop.watcher.sweeps import KEYS_PER_TURN, Sweeps
 
 
-class Marked:
-    """Remembers what is marked."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def mark(self, key: JobKey, reason: str) -> None:
-        self.names.append(f"{key.name} {reason}")
-
-
 def keys(prefix: str, count: int) -> list[JobKey]:
     return [job_key(f"{prefix}{number}") for number in range(count)]
 
 
 def names(prefix: str, count: int) -> list[str]:
-    return [f"{prefix}{number} why" for number in range(count)]
+    return [f"{prefix}{number}" for number in range(count)]
 
 
-def test_few_keys_are_marked_at_once():
-    marked = Marked()
+def test_few_keys_are_acted_on_at_once():
+    seen = list[JobKey]()
 
-    Sweeps(marked.mark).add(keys("a", 3), "why")
+    Sweeps().add(keys("a", 3), seen.append)
 
-    assert marked.names == names("a", 3)
+    assert [key.name for key in seen] == names("a", 3)
 
 
-async def test_many_keys_are_marked_in_turns():
-    marked, turns = Marked(), list[int]()
+async def test_many_keys_are_acted_on_in_turns():
+    seen, turns = list[JobKey](), list[int]()
 
-    Sweeps(marked.mark).add(keys("a", 3 * KEYS_PER_TURN), "why")
+    Sweeps().add(keys("a", 3 * KEYS_PER_TURN), seen.append)
     for _ in range(3):
-        turns.append(len(marked.names))
+        turns.append(len(seen))
         await asyncio.sleep(0)
 
     assert turns == [KEYS_PER_TURN, 2 * KEYS_PER_TURN, 3 * KEYS_PER_TURN]
-    assert marked.names == names("a", 3 * KEYS_PER_TURN)
+    assert [key.name for key in seen] == names("a", 3 * KEYS_PER_TURN)
 
 
-async def test_sweeps_are_marked_one_after_another():
-    marked, count = Marked(), KEYS_PER_TURN + 1
-    sweeps = Sweeps(marked.mark)
+async def test_sweeps_come_one_after_another():
+    seen, count = list[str](), KEYS_PER_TURN + 1
+    sweeps = Sweeps()
 
-    sweeps.add(keys("a", count), "why")
-    sweeps.add(keys("b", count), "why")
-    sweeps.add(keys("c", 1), "why")
+    sweeps.add(keys("a", count), lambda key: seen.append(f"mark {key.name}"))
+    sweeps.add(keys("a", count), lambda key: seen.append(f"end {key.name}"))
+    sweeps.add(keys("b", 1), lambda key: seen.append(f"mark {key.name}"))
     for _ in range(5):
         await asyncio.sleep(0)
 
-    assert marked.names == [*names("a", count), *names("b", count), *names("c", 1)]
+    assert seen == [*(f"mark {name}" for name in names("a", count)), *(f"end {name}" for name in names("a", count)), "mark b0"]

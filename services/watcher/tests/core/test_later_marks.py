@@ -13,12 +13,17 @@ from .queues import KEY, QueueInHand
 
 
 def mark_later(hand: QueueInHand, key: JobKey = KEY) -> None:
-    hand.queue.mark_later(key, after_seconds=1.0, now=hand.clock())
+    hand.queue.mark_later(key, quiet_seconds=1.0, within_seconds=10.0, now=hand.clock())
 
 
 def is_marked(hand: QueueInHand, key: JobKey = KEY) -> bool:
     entry = hand.queue.entry(key)
     return entry is not None and entry.mark is not None
+
+
+def run(hand: QueueInHand) -> None:
+    """The key is marked, if it is not yet, and synced."""
+    hand.finish(hand.leased())
 
 
 def test_key_runs_once_the_time_is_over():
@@ -32,15 +37,44 @@ def test_key_runs_once_the_time_is_over():
     assert (before, is_marked(hand)) == (False, True)
 
 
-def test_second_touch_does_not_put_the_run_off():
+def test_second_touch_puts_the_run_off():
     hand = QueueInHand()
     mark_later(hand)
     hand.wait(0.9)
 
     mark_later(hand)
+    hand.wait(0.9)
+    before = is_marked(hand)
     hand.wait(0.2)
 
-    assert is_marked(hand)
+    assert (before, is_marked(hand)) == (False, True)
+
+
+def test_key_that_is_touched_all_the_time_runs_within_the_longest_time():
+    hand, ran = QueueInHand(), list[float]()
+    began = hand.clock()
+
+    for _ in range(70):
+        mark_later(hand)
+        hand.wait(0.5)
+        if is_marked(hand):
+            ran.append(hand.clock() - began)
+            run(hand)
+
+    assert ran == pytest.approx([10.0, 20.0, 30.0], abs=0.6)
+
+
+def test_time_of_a_run_that_came_before_is_not_counted():
+    hand = QueueInHand()
+    mark_later(hand)
+    hand.wait(9.5)
+    run(hand)
+
+    for _ in range(3):
+        mark_later(hand)
+        hand.wait(0.5)
+
+    assert not is_marked(hand)
 
 
 def test_run_that_comes_before_answers_the_touch():

@@ -1,5 +1,7 @@
 """The parts of a MapController's parents: which are marked by what, and what their claims show."""
 
+import asyncio
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,12 +16,14 @@ from metaloop.watcher.core.part_counts import PartCounts, lower_camel
 from metaloop.watcher.core.rules.parts import Parts
 from metaloop.watcher.core.watch import WatchId
 from metaloop.watcher.core.watchset import Waiting, instance_of
+from metaloop.watcher.sweeps import KEYS_PER_TURN
 
 from ..mapping import PODS, WIDE, Mapped, map_spec
 from ..objects import CONFIGMAPS, HELLOS, owned_by
 
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False)
 WEB = {"app": "web"}
+MANY = 2 * KEYS_PER_TURN + 1
 
 
 @pytest.fixture
@@ -31,6 +35,16 @@ def world() -> Mapped:
     for name in ("a", "b"):
         world.see(PODS, name, labels=WEB)
     world.marked()
+    return world
+
+
+@pytest.fixture
+def many() -> Mapped:
+    """More Pods with the label app=web than are marked in two turns, and no parent yet."""
+    world = Mapped()
+    world.start()
+    for number in range(MANY):
+        world.see(PODS, f"c{number}", labels=WEB)
     return world
 
 
@@ -83,6 +97,17 @@ def test_new_input_marks_its_part_at_once_and_its_parent_later(world: Mapped):
 
     assert world.marked() == {"p/uid-n-c"}
     assert world.marked_later() == {"p/"}
+
+
+def test_inputs_that_go_on_coming_mark_the_parent_every_ten_seconds(world: Mapped):
+    marks = 0
+    for number in range(60):
+        world.see(PODS, f"c{number}", labels=WEB)
+        world.routing.clock.advance(0.5)
+        world.routing.queue.advance()
+        marks += "p/" in world.marked()
+
+    assert 2 <= marks <= 3
 
 
 def test_burst_of_inputs_marks_the_parent_once(world: Mapped):
@@ -207,13 +232,15 @@ def test_parent_that_changes_marks_all_of_its_parts(world: Mapped):
     assert world.marked() == {"p/", "p/uid-n-a", "p/uid-n-b", "p/gone"}
 
 
-def test_status_of_a_parent_marks_the_parent_alone(world: Mapped):
+def test_status_of_a_parent_marks_the_parent_alone_and_later(world: Mapped):
     world.see_parent("q", match=WEB, generation=1)
     world.marked()
+    world.marked_later()
 
     world.see_parent("q", match=WEB, generation=1)
 
-    assert world.marked() == {"q/"}
+    assert world.marked() == set()
+    assert world.marked_later() == {"q/"}
 
 
 def test_edited_selector_marks_former_and_new_inputs(world: Mapped):
@@ -293,6 +320,52 @@ def test_parent_that_goes_ends_its_parts(world: Mapped, *, is_deleting: bool):
 
     assert marked <= {"p/"}
     assert world.marked() == set()
+
+
+async def test_parts_of_a_parent_that_goes_end_in_turns(many: Mapped):
+    parent = many.see_parent(match=WEB)
+    await turns(3)
+    left = [waiting_parts(many)]
+
+    many.lose(HELLOS, parent)
+    for _ in range(3):
+        left.append(waiting_parts(many))
+        await turns(1)
+
+    assert left == [MANY, MANY - KEYS_PER_TURN, MANY - 2 * KEYS_PER_TURN, 0]
+    assert many.stats.unsynced == set()
+
+
+async def test_parts_of_a_parent_that_comes_back_at_once_go_on(many: Mapped):
+    parent = many.see_parent(match=WEB)
+    await turns(3)
+
+    many.lose(HELLOS, parent)
+    many.see_parent(match=WEB, uid="another")
+    await turns(6)
+
+    assert waiting_parts(many) == MANY
+
+
+async def test_input_that_is_selected_again_before_its_part_has_ended_goes_on(many: Mapped):
+    many.see_parent(match=WEB)
+    await turns(3)
+    last = f"c{MANY - 1}"
+
+    many.see_parent(match={"app": "db"})
+    many.see(PODS, last, labels={"app": "db"})
+    await turns(6)
+
+    assert {part for part in many.marked() if part != "p/"} == {f"p/uid-n-{last}"}
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def waiting_parts(world: Mapped) -> int:
+    return sum(bool(key.part) for key in world.routing.marks())
 
 
 def test_output_is_never_an_input_of_its_own_parent():

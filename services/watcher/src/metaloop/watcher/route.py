@@ -1,5 +1,6 @@
 """Routes changes to the work queue: marks the units of work that a change concerns by the controllers' rules."""
 
+from functools import partial
 from typing import assert_never
 
 from metaloop.common.api.instructions import max_concurrent
@@ -14,7 +15,7 @@ from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.health import ControllerStats
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.rules.related import Related
-from metaloop.watcher.core.rules.rule import Concern, Ended, Swept, Touched
+from metaloop.watcher.core.rules.rule import Concern, Ended, EndedParts, Later, Swept, Touched
 from metaloop.watcher.core.running import RunningControllers
 from metaloop.watcher.core.subscriptions import RelatedSubscriptions
 from metaloop.watcher.ownership import Ownership
@@ -40,7 +41,7 @@ class Router:
         self._subscriptions = subscriptions
         self._related = Related(subscriptions)
         self._ownership = ownership
-        self._sweeps = Sweeps(self._mark_swept)
+        self._sweeps = Sweeps()
         self.stats: dict[ControllerId, ControllerStats] = {}
         """Of each running controller."""
 
@@ -126,13 +127,15 @@ class Router:
 
     def _handle(self, concern: Concern, cause: Change | str) -> None:
         match concern:
-            case Touched(key=key, after_seconds=seconds) if seconds:
-                self._queue.mark_later(key, after_seconds=seconds)
+            case Later(key=key):
+                self._queue.mark_later(key, quiet_seconds=concern.quiet_seconds, within_seconds=concern.within_seconds)
             case Touched(key=key):
                 self.stats[key.controller].parents += concern.is_new_parent
                 self._queue.mark(key, concern.klass, str(cause), version=concern.version)
-            case Swept():
-                self._sweeps.add(concern.keys(), str(cause))
+            case Swept(parts=parts):
+                self._sweeps.add(parts.keys(), partial(self._mark_swept, reason=str(cause)))
+            case EndedParts(parts=parts):
+                self._sweeps.add(parts.keys(), self._forget_unless_back)
             case Ended(key=key):
                 self.stats[key.controller].parents -= concern.was_parent
                 self._forget(key)
@@ -142,6 +145,11 @@ class Router:
     def _mark_swept(self, key: JobKey, reason: str) -> None:
         if key.controller in self.stats:  # it may have been stopped since the sweep began
             self._queue.mark(key, MarkClass.CHANGED, reason)
+
+    def _forget_unless_back(self, part: JobKey) -> None:
+        instance = self._running.get(part.controller)
+        if instance is not None and not (instance.tally is not None and instance.tally.has(part)):
+            self._forget(part)
 
     def _forget(self, key: JobKey) -> None:
         self.stats[key.controller].forget(key)

@@ -70,9 +70,9 @@ class WorkQueue:
             self._state.mark(key, Mark(klass=klass, reason=reason, traceparent=marked.traceparent, versions=versions, since=now), now=now)
         self.wakeup.set()
 
-    def mark_later(self, key: JobKey, *, after_seconds: float) -> None:
-        """Have `key` run after so long, unless it runs before. What touches it meanwhile costs no other run."""
-        self._state.mark_later(key, after_seconds=after_seconds, now=self.clock())
+    def mark_later(self, key: JobKey, *, quiet_seconds: float, within_seconds: float) -> None:
+        """Have `key` run once no such call came for so long, but in time after the first, unless it runs before."""
+        self._state.mark_later(key, quiet_seconds=quiet_seconds, within_seconds=within_seconds, now=self.clock())
         self.wakeup.set()
 
     def forget(self, key: JobKey) -> None:

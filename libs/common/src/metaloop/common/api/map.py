@@ -86,9 +86,8 @@ def _parent_rule(spec: JsonObject) -> ParentRule:
     if parent is None:
         raise InvalidSpec(field, "is missing")
     fields.require_known(parent, field, known=("apiVersion", "resource", "labelSelector"))
-    return ParentRule(
-        resource=fields.resource_id(parent, field), labels=parse_selector(parent.get("labelSelector"), f"{field}.labelSelector")
-    )
+    labels = parse_selector(parent.get("labelSelector"), f"{field}.labelSelector")
+    return ParentRule(resource=fields.resource_id(parent, field), labels=labels, ignore_status_changes=True)
 
 
 def _inputs_in(spec: JsonObject) -> tuple[ResourceId, ...]:

@@ -57,7 +57,10 @@ class Selector:
 
     def matches(self, labels: Labels) -> bool:
         """Whether `labels` meet every requirement."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 - all() of a generator takes twice as long
+            if not requirement.matches(labels):
+                return False
+        return True
 
     @property
     def is_empty(self) -> bool:

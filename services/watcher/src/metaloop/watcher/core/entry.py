@@ -85,7 +85,13 @@ class Purpose(IntEnum):
     RESYNC_AFTER = 3
     RESYNC = 4
     LATER = 5
-    """What touched the key could wait, and has waited."""
+    """What touched the key could wait, and nothing more has come for a while."""
+    AT_LATEST = 6
+    """The same, and it has waited for long enough."""
+
+
+PUT_OFF: Final = (Purpose.LATER, Purpose.AT_LATEST)
+"""The timers of a key that could wait."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

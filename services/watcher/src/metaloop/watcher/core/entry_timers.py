@@ -15,6 +15,7 @@ MARKS_OF_TIMERS: Final = {
     Purpose.RESYNC_AFTER: (MarkClass.RESYNC, "resyncAfterSeconds"),
     Purpose.RESYNC: (MarkClass.RESYNC, "resync"),
     Purpose.LATER: (MarkClass.CHANGED, "its counts changed"),
+    Purpose.AT_LATEST: (MarkClass.CHANGED, "its counts go on changing"),
 }
 """The marks that timers make which fire: their classes and reasons."""
 
@@ -51,6 +52,12 @@ class EntryTimers:
             timer = Timer(entry.key, purpose)
             entry.timers = (*entry.timers, timer)
         self._timers.set(timer, due=due)
+
+    def put_off(self, entry: Entry, *, due: float, at_latest: float) -> None:
+        """Mark `entry` at `due`, and not when it would have been before, but at `at_latest` of the first such call."""
+        self.set(entry, Purpose.LATER, due=due)
+        if entry.due(Purpose.AT_LATEST) is None:
+            self.set(entry, Purpose.AT_LATEST, due=at_latest)
 
     def arm_resync(self, entry: Entry, *, now: float) -> None:
         """Set the timer for the next resync unless one is due already."""

@@ -86,7 +86,8 @@ class ControllerStats:
     def forget(self, key: JobKey) -> None:
         """Remember nothing of a unit of work that is gone; if it is a parent, nothing of its parts either."""
         known = {*self.failing, *self.unsynced, *self.throttled} if self.has_parts and not key.part else ()
-        for each in (key, *(each for each in known if each.parent == key)):
+        parent = (key.resource, key.namespace, key.name)
+        for each in (key, *(each for each in known if (each.resource, each.namespace, each.name) == parent)):
             self._clear(each)
 
     def _clear(self, key: JobKey) -> None:

@@ -10,7 +10,7 @@ from metaloop.common.objects.resource import ResourceId
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.rules.parents import Parents
-from metaloop.watcher.core.rules.rule import Concern, Ended, Group, Rule, Swept, Tally, Touched
+from metaloop.watcher.core.rules.rule import Concern, Ended, EndedParts, Group, Later, Rule, Swept, Tally, Touched
 from metaloop.watcher.core.watch import Watch
 
 
@@ -76,9 +76,9 @@ def _keys_in(concern: Concern) -> Iterable[JobKey]:
     match concern:
         case Touched(key=key):
             return (key,)
-        case Swept():
-            return concern.keys()
-        case Ended():
+        case Swept(parts=parts):
+            return parts.keys()
+        case Later() | Ended() | EndedParts():
             return ()
         case _:
             assert_never(concern)

@@ -4,7 +4,7 @@ Everything is counted as it changes, so that the status of a parent with 20,000 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nsmallest
@@ -116,6 +116,11 @@ class PartCounts:
         self.inputs[part] = place
         self.input_totals[place.group] += is_new
         return is_new
+
+    def add_inputs(self, group: int, inputs: Mapping[str, PartObject]) -> None:
+        """Have all inputs of a group by their parts. There must be none of it yet."""
+        self.inputs.update(inputs)
+        self.input_totals[group] = len(inputs)
 
     def drop_input(self, part: str, place: PartObject) -> bool:
         """Have the input of a part no longer; whether it was there."""

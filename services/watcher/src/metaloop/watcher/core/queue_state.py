@@ -35,7 +35,7 @@ from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.observation import Busy, Gone
 from metaloop.common.report import SyncReport, Write
 from metaloop.watcher.core.backoff import try_after
-from metaloop.watcher.core.entry import Entry, Lease, Mark, Offer, Purpose, Stage, stronger
+from metaloop.watcher.core.entry import PUT_OFF, Entry, Lease, Mark, Offer, Purpose, Stage, stronger
 from metaloop.watcher.core.entry_timers import MARKS_OF_TIMERS, EntryTimers
 from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress, Gate, ObjectName
@@ -98,11 +98,9 @@ class QueueState:
             self._order.discard(entry, entry.flow)
             self._order.push(entry, entry.flow, entry.mark.klass, now=now)
 
-    def mark_later(self, key: JobKey, *, after_seconds: float, now: float) -> None:
-        """Have `key` run after so long, unless it runs before. A second call meanwhile changes nothing."""
-        entry = self._entry_of(key)
-        if entry.due(Purpose.LATER) is None:
-            self._timers.set(entry, Purpose.LATER, due=now + after_seconds)
+    def mark_later(self, key: JobKey, *, quiet_seconds: float, within_seconds: float, now: float) -> None:
+        """Have `key` run once no such call came for so long, but in time after the first, unless it runs before."""
+        self._timers.put_off(self._entry_of(key), due=now + quiet_seconds, at_latest=now + within_seconds)
 
     def forget(self, key: JobKey) -> None:
         """Stop the timers of `key` and drop its mark: its parent is gone.
@@ -332,8 +330,8 @@ class QueueState:
         serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started", since=now)
         lease = self._leases.begin(entry, held, worker=worker, serves=serves, now=now)
         entry.stage, entry.mark, entry.refusals = Stage.LEASED, None, 0
-        entry.stop(Purpose.RETRY)
-        entry.stop(Purpose.LATER)
+        for purpose in (Purpose.RETRY, *PUT_OFF) if entry.timers else ():
+            entry.stop(purpose)
         self._timers.expect(entry, by=lease.expires)
         return lease
 
@@ -482,7 +480,7 @@ class QueueState:
         return entry if entry is not None and entry.stage is Stage.QUEUED else None
 
     def _forget(self, entry: Entry) -> None:
-        for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC, Purpose.LATER):
+        for purpose in (Purpose.RETRY, Purpose.RESYNC_AFTER, Purpose.RESYNC, *PUT_OFF):
             entry.stop(purpose)
         entry.failures = 0
         if entry.is_kept_back:

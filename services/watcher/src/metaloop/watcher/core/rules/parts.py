@@ -1,7 +1,7 @@
 """Parts: the inputs that a parent selects, and the outputs that were made for each. Each input is a part of its work.
 
-The parent itself is a unit of work as well. It is touched a moment after anything that is counted has changed, so that
-a burst of changes costs few syncs of it.
+The parent itself is a unit of work as well. It is touched once what is counted has settled, so that a burst of changes
+costs few syncs of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,13 @@ from metaloop.watcher.core.part_counts import Output, PartCounts, PartObject, sh
 from metaloop.watcher.core.predicate import is_status_only
 from metaloop.watcher.core.record import ObjectKey, Record
 from metaloop.watcher.core.rules.parents import Parents
-from metaloop.watcher.core.rules.rule import Concern, Ended, Group, Shown, Swept, Touched, Unit
+from metaloop.watcher.core.rules.rule import Concern, Ended, EndedParts, Group, Later, PartsOf, Shown, Swept, Touched, Unit
 from metaloop.watcher.core.watch import Watch
 
 COUNTS_SETTLE_SECONDS: Final = 1.0
-"""How long after a change of the counts the parent itself is synced. What changes meanwhile costs no other sync."""
+"""How long the counts must not change before the parent itself is synced."""
+COUNTS_WAIT_SECONDS: Final = 10.0
+"""After how long it is synced although its counts still change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,21 +109,23 @@ class Parts:
     # -- a parent changed ----------------------------------------------------------------------------------------------
 
     def _of_parent(self, change: Change, caches: Caches) -> Iterator[Concern]:
-        key, new, known = change.key, change.new, self.counts.get(change.key)
+        key, new, known = self.parents.key(change.key), change.new, self.counts.get(change.key)
         if new is None or new.is_deleting or not self.parents.serves(new):
-            self.counts.pop(key, None)
-            yield from [Ended(self.parents.key(key, part)) for part in known.parts()] if known is not None else ()
+            self.counts.pop(change.key, None)
+            if known is not None:
+                yield EndedParts(PartsOf(key, tuple(known.parts())))
             return
         if known is not None and known.uid == new.uid and change.old is not None and is_status_only(change.old, new):
+            yield self._later(change.key)  # in case that somebody else wrote it
             return
-        counts = self.counts[key] = self._recounted(new, known, caches)
+        counts = self.counts[change.key] = self._recounted(new, known, caches)
         if known is not None and known is not counts:
-            yield from [Ended(self.parents.key(key, part)) for part in known.parts() if not counts.has(part)]
+            yield EndedParts(PartsOf(key, [part for part in known.parts() if not counts.has(part)]))
         if counts.selector is None:
             return  # nobody knows what its inputs are: the sync of the parent itself says why
         parts = tuple(counts.parts())
         counts.pending.update(parts)
-        yield Swept(self.parents.key(key), parts)
+        yield Swept(PartsOf(key, parts))
 
     def _recounted(self, parent: Record, known: PartCounts | None, caches: Caches) -> PartCounts:
         """The counts after a change of the parent. What the change does not concern is not looked at again."""
@@ -146,17 +150,20 @@ class Parts:
 
     def _select_inputs(self, parent: Record, counts: PartCounts, caches: Caches) -> None:
         counts.selector = self.selectors.selector_of(parent.key)
+        part_of = self.part_of
         for position, group in enumerate(self.inputs):
-            for record in self._selected(parent, group, caches):
-                counts.put_input(self.part_of(record.uid), PartObject(position, record.key))
+            selected = self._selected(parent, group, caches)
+            counts.add_inputs(position, {part_of(record.uid): PartObject(position, record.key) for record in selected})
 
     def _selected(self, parent: Record, group: Group, caches: Caches) -> Iterator[Record]:
         selector, cache, namespace = self.selectors.selector_of(parent.key), caches[group.watch.id], parent.key[0]
         if selector is None:
             return
         keys = cache.index.in_namespace(namespace, selector) if namespace else cache.index.anywhere(selector)
-        for record in (cache.objects[key] for key in keys):
-            if _is_input(record, parent.uid) and selector.matches(record.labels):
+        objects, uid, matches = cache.objects, parent.uid, selector.matches
+        for key in keys:
+            record = objects[key]
+            if _is_input(record, uid) and matches(record.labels):
                 yield record
 
     # -- an input changed ----------------------------------------------------------------------------------------------
@@ -218,8 +225,8 @@ class Parts:
         key = self.parents.key(parent, part)
         return Touched(key) if counts.has(part) else Ended(key)
 
-    def _later(self, parent: ObjectKey) -> Touched:
-        return Touched(self.parents.key(parent), after_seconds=COUNTS_SETTLE_SECONDS)
+    def _later(self, parent: ObjectKey) -> Later:
+        return Later(self.parents.key(parent), quiet_seconds=COUNTS_SETTLE_SECONDS, within_seconds=COUNTS_WAIT_SECONDS)
 
 
 def _is_input(record: Record, parent_uid: str) -> bool:

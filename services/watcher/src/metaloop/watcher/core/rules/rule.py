@@ -25,12 +25,20 @@ class Touched(NamedTuple):
     itself, or of an output of a part. Else 0."""
     is_new_parent: bool = False
     """Whether there is one parent more than before."""
-    after_seconds: float = 0.0
-    """How long it can wait. What touches it meanwhile is looked at with it."""
 
 
-class Swept(NamedTuple):
-    """Parts of a parent that have to be looked at, too many to be marked without a pause."""
+class Later(NamedTuple):
+    """A unit of work that has to be looked at once nothing has touched it like this for a while."""
+
+    key: JobKey
+    quiet_seconds: float
+    """How long nothing may touch it before."""
+    within_seconds: float
+    """How long it waits at most, from the first touch on."""
+
+
+class PartsOf(NamedTuple):
+    """Parts of a parent, too many for one turn of the event loop."""
 
     parent: JobKey
     parts: Sequence[str]
@@ -41,10 +49,22 @@ class Swept(NamedTuple):
         return (JobKey(controller, resource, namespace, name, part) for part in self.parts)
 
 
+class Swept(NamedTuple):
+    """Parts of a parent that have to be looked at."""
+
+    parts: PartsOf
+
+
+class EndedParts(NamedTuple):
+    """Parts that a parent no longer has. Those that it has again when their turn comes go on."""
+
+    parts: PartsOf
+
+
 class Ended(NamedTuple):
     """A unit of work that is no more: its parent was deleted, or is not selected.
 
-    A rule that divides the work of parents may also end parts: marks of parts whose parent is gone cost a job each.
+    A rule that divides the work of parents may also end a part: marks of parts whose parent is gone cost a job each.
     """
 
     key: JobKey
@@ -52,7 +72,7 @@ class Ended(NamedTuple):
     """Whether there is one parent fewer than before."""
 
 
-Concern: TypeAlias = Touched | Swept | Ended
+Concern: TypeAlias = Touched | Later | Swept | Ended | EndedParts
 
 
 class Unit(NamedTuple):
