@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,17 @@ PUBLIC_PACKAGES = (
 )
 
 
+@cache
 def tracked_files(*patterns: str) -> list[str]:
     """The files that git knows, by path from the root."""
     listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [path for path in listed.splitlines() if (ROOT / path).exists()]
+
+
+@cache
+def text_of(path: str) -> str:
+    """The text of a file, by its path from the root."""
+    return (ROOT / path).read_text()
 
 
 def glossary() -> list[tuple[str, str]]:
@@ -104,7 +112,7 @@ def test_abandoned_word_occurs_nowhere(word: str) -> None:
     found = [
         f"{path}:{number}: {line.strip()}"
         for path in paths
-        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        for number, line in enumerate(text_of(path).splitlines(), 1)
         if pattern.search(line)
     ]
 
@@ -127,7 +135,7 @@ def test_term_is_used_outside_the_glossary(term: str) -> None:
     pattern = re.compile(words(term), re.IGNORECASE)
     paths = [path for path in tracked_files("*.py", "*.md") if path not in {GLOSSARY, "tests/architecture/test_glossary.py"}]
 
-    assert any(pattern.search((ROOT / path).read_text()) for path in paths)
+    assert any(pattern.search(text_of(path)) for path in paths)
 
 
 def test_public_names_are_made_of_terms_of_the_glossary() -> None:

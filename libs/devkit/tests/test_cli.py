@@ -85,7 +85,7 @@ def test_command_has_every_documented_option(command: str, options: tuple[str, .
 
 
 def test_crds_are_a_yaml_stream_of_custom_resource_definitions() -> None:
-    result = metaloop("crds")
+    result = in_this_process("crds")
 
     manifests = list(yaml.safe_load_all(result.stdout))
     assert result.returncode == 0
@@ -164,7 +164,7 @@ def test_a_failure_is_one_message_and_exit_code_1() -> None:
 def test_rbac_prints_the_roles_for_the_controllers_of_a_manifest() -> None:
     example = Path(__file__).parents[3] / "examples" / "hello" / "controller.yaml"
 
-    printed = metaloop("rbac", "--controller", str(example))
+    printed = in_this_process("rbac", "--controller", str(example))
 
     roles = {role["metadata"]["name"]: role["rules"] for role in yaml.safe_load_all(printed.stdout)}
     assert printed.returncode == 0
@@ -175,12 +175,12 @@ def test_rbac_prints_the_roles_for_the_controllers_of_a_manifest() -> None:
 def test_rbac_tells_that_related_resources_have_to_be_named() -> None:
     example = Path(__file__).parents[3] / "examples" / "secret-propagation" / "controller.yaml"
 
-    assert "name what it selects by --related" in metaloop("rbac", "--controller", str(example)).stderr
-    assert "--related" not in metaloop("rbac", "--controller", str(example), "--related", "v1/secrets").stderr
+    assert "name what it selects by --related" in in_this_process("rbac", "--controller", str(example)).stderr
+    assert "--related" not in in_this_process("rbac", "--controller", str(example), "--related", "v1/secrets").stderr
 
 
 def test_rbac_refuses_what_is_no_resource() -> None:
-    refused = metaloop("rbac", "--related", "secrets")
+    refused = in_this_process("rbac", "--related", "secrets")
 
     assert refused.returncode == 2
     assert "is not a resource such as v1/secrets" in " ".join(refused.stderr.split())

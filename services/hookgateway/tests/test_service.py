@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from process import LeasedBody, gateway_process
+import pytest_asyncio
+from process import GatewayProcess, LeasedBody, gateway_process
 from webserver import Request, ServerConnection, answers, never_answers, response, serving
 
 from metaloop.common.faults import Fault
@@ -17,11 +18,20 @@ from metaloop.devkit.certs import Authority
 from metaloop.devkit.ports import free_port
 from metaloop.hookgateway.exchange import SENT_AT_ONCE_BYTES
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 OK = Accepted(body=b"{}")
 
 
-async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict():
-    async with serving(answers(200, b'{"a": 1.0}')) as hook, gateway_process() as gateway:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway() -> AsyncIterator[GatewayProcess]:
+    """A gateway for all tests that neither stop it nor set anything."""
+    async with gateway_process() as gateway:
+        yield gateway
+
+
+async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict(gateway: GatewayProcess):
+    async with serving(answers(200, b'{"a": 1.0}')) as hook:
         response = await gateway.post(hook.url(), body=b'{"parent": {}}')
 
     assert (response.status_code, response.headers[VERDICT_HEADER], response.content) == (200, "accepted", b'{"a": 1.0}')
@@ -30,14 +40,14 @@ async def test_call_is_answered_with_the_webhooks_bytes_and_a_verdict():
 
 @pytest.mark.parametrize("size", [SENT_AT_ONCE_BYTES, SENT_AT_ONCE_BYTES + 1, 5 * SENT_AT_ONCE_BYTES])
 @pytest.mark.parametrize("is_chunked", [False, True])
-async def test_request_of_any_size_reaches_the_webhook_whole_and_with_its_length(*, size: int, is_chunked: bool):
+async def test_request_of_any_size_reaches_the_webhook_whole_and_with_its_length(gateway: GatewayProcess, *, size: int, is_chunked: bool):
     body = bytes(range(33, 127)) * (size // 94) + b"x" * (size % 94)
 
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, size, 100_000):
             yield body[start : start + 100_000]
 
-    async with serving(answers(200, b"{}")) as hook, gateway_process() as gateway:
+    async with serving(answers(200, b"{}")) as hook:
         response = await gateway.post(hook.url(), body=chunks() if is_chunked else body)
 
     assert response.status_code == 200
@@ -61,9 +71,8 @@ async def test_malformed_call_is_answered_by_an_http_status():
     assert by_method.status_code == 405
 
 
-async def test_spec_that_can_not_be_called_is_rejected():
-    async with gateway_process() as gateway:
-        verdict = await gateway.call("file:///etc/passwd")
+async def test_spec_that_can_not_be_called_is_rejected(gateway: GatewayProcess):
+    verdict = await gateway.call("file:///etc/passwd")
 
     assert verdict == Rejected(fault=Fault.ENDPOINT_INVALID, message="hooks.sync: webhook.url: must be an http or https URL, not file")
 
@@ -76,16 +85,16 @@ async def test_reconcilers_with_the_token_are_served():
     assert "authorization" not in hook.requests[0].headers
 
 
-async def test_target_may_hold_long_inline_certificates():
+async def test_target_may_hold_long_inline_certificates(gateway: GatewayProcess):
     bundle = Authority("ours").certificate_pem.decode() * 150
-    async with serving(answers(200)) as hook, gateway_process() as gateway:
+    async with serving(answers(200)) as hook:
         assert len(bundle) > 64 * 1024
         assert await gateway.call({"url": hook.url(), "caBundle": {"inline": bundle}}) == OK
 
 
-async def test_call_ends_at_once_when_its_caller_disconnects():
+async def test_call_ends_at_once_when_its_caller_disconnects(gateway: GatewayProcess):
     """A killed reconciler loses its lease, and the next one may call the same hook: never two calls for one parent."""
-    async with serving(never_answers) as hook, gateway_process() as gateway:
+    async with serving(never_answers) as hook:
         caller = asyncio.create_task(gateway.post({"url": hook.url(), "timeout": "300s"}))
         await hook.until(lambda it: it.in_flight == 1)
 
@@ -94,9 +103,9 @@ async def test_call_ends_at_once_when_its_caller_disconnects():
         await hook.until(lambda it: it.open_connections == 0)
 
 
-async def test_call_ends_with_a_lease_that_is_not_renewed():
+async def test_call_ends_with_a_lease_that_is_not_renewed(gateway: GatewayProcess):
     """A stopped reconciler keeps its connection, and can't end its call."""
-    async with serving(never_answers) as hook, gateway_process() as gateway:
+    async with serving(never_answers) as hook:
         with gateway.peer() as peer:
             answer = await gateway.ask_leased(peer, hook.url(), LeasedBody(b"{}", seconds=0.3))
         await hook.until(lambda it: it.open_connections == 0)
@@ -105,14 +114,14 @@ async def test_call_ends_with_a_lease_that_is_not_renewed():
     assert len(hook.requests) == 1
 
 
-async def test_call_goes_on_while_its_lease_is_renewed():
+async def test_call_goes_on_while_its_lease_is_renewed(gateway: GatewayProcess):
     goes_on = asyncio.Event()
 
     async def answer(_: Request, connection: ServerConnection) -> None:
         await goes_on.wait()
         await connection.send(response(200, b'{"a": 1}'))
 
-    async with serving(answer) as hook, gateway_process() as gateway:
+    async with serving(answer) as hook:
         with gateway.peer() as peer:
             body = LeasedBody(b'{"parent": {}}', seconds=1.5)
             asking = asyncio.ensure_future(gateway.ask_leased(peer, hook.url(), body))
@@ -126,8 +135,8 @@ async def test_call_goes_on_while_its_lease_is_renewed():
     assert hook.requests[0].body == b'{"parent": {}}'
 
 
-async def test_one_connection_serves_leased_calls_one_after_another():
-    async with serving(answers(200)) as hook, gateway_process() as gateway:
+async def test_one_connection_serves_leased_calls_one_after_another(gateway: GatewayProcess):
+    async with serving(answers(200)) as hook:
         with gateway.peer() as peer:
             statuses = [(await gateway.ask_leased(peer, hook.url(), LeasedBody(b"{}", seconds=5))).status for _ in range(3)]
             kept = peer.kept

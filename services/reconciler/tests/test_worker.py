@@ -341,7 +341,7 @@ async def test_a_watcher_that_starts_is_told_of_leases(link: WorkerLink, watcher
         await watcher.offer("a")
         await eventually(lambda: bool(stuck.began))
 
-        answers = await watcher.link.held_leases(wait_seconds=0.1)
+        answers = await watcher.link.held_leases(wait_seconds=1.5)
 
         assert [[held.lease for held in answer.leases] for answer in answers] == [["e-0"]]
         stuck.go.set()

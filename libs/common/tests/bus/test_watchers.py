@@ -25,7 +25,7 @@ async def test_all_workers_tell_what_they_hold_in_the_shard(bus: BusUnderTest):
     async with bus.worker.answering_held(held_in), bus.other_worker.answering_held(lambda _: OTHER):
         await bus.worker.check()
         await bus.other_worker.check()
-        answers = await bus.watcher.held_leases(wait_seconds=0.3)
+        answers = await bus.watcher.held_leases(wait_seconds=1.5)
 
     assert sorted(answers, key=lambda each: each.worker) == [OTHER, HELD]
     assert asked == [SHARD]
@@ -41,7 +41,7 @@ async def test_a_shard_is_told_as_it_is_called(bus: BusUnderTest):
 
     async with bus.worker.answering_held(held_in):
         await bus.worker.check()
-        await bus.watcher_of("1/3,tier=a.b c").held_leases(wait_seconds=0.1)
+        await bus.watcher_of("1/3,tier=a.b c").held_leases(wait_seconds=1.5)
 
     assert asked == ["1/3,tier=a.b c"]
 

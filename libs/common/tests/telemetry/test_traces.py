@@ -47,7 +47,7 @@ def traced(endpoint: str, program: str) -> str:
     """The output of a program that runs in its own process, because tracing is configured per process."""
     before = f"from metaloop.common.telemetry.traces import *; configure_tracing('reconciler', {endpoint!r})\n"
     after = "\nflush_traces()"
-    done = subprocess.run([sys.executable, "-c", before + program + after], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", before + program + after], capture_output=True, text=True, check=True, timeout=90)
     return done.stdout.strip()
 
 
@@ -107,4 +107,4 @@ def test_malformed_traceparent_begins_a_new_trace(collector: Collector):
 def test_tracing_off_imports_no_sdk():
     script = "import sys; from metaloop.common.telemetry.traces import configure_tracing; configure_tracing('x', ''); sys.exit('opentelemetry' in sys.modules)"
 
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=90)

@@ -1,4 +1,4 @@
-"""Some 200,000 bodies that a webhook may send by mistake or on purpose: each is quickly accepted or rejected."""
+"""Some 100,000 bodies that a webhook may send by mistake or on purpose: each is quickly accepted or rejected."""
 
 from time import process_time
 
@@ -38,7 +38,7 @@ def check(read: Answer | InvalidAnswer) -> None:
     assert loads(dumps(stored)) == stored, "what comes of an answer is sent to the API server, and back to the webhook"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_any_body_is_an_answer_or_refused(seed: int):
     bodies, answers = Bodies(seed), 0
     for _ in range(BODIES_OF_A_SEED):
