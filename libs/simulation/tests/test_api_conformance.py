@@ -28,7 +28,7 @@ from metaloop.simulation.network import Network, Port
 
 THINGS = parent_resource("modelled")
 CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="ConfigMap", namespaced=True)
-_COLLECTED_SECONDS = 30.0
+_COLLECTED_SECONDS = 90.0
 
 
 def model() -> KubeClient:
@@ -329,7 +329,11 @@ async def test_what_leaves_the_scope_of_a_watch_is_deleted_there(kube: KubeClien
 
 async def test_discovery_lists_what_is_served(kube: KubeClient):
     discovery = Discovery(kube)
-    await discovery.refresh()
 
+    async def is_listed() -> bool:
+        await discovery.refresh()
+        return discovery.by_kind(THINGS.api_version, THINGS.kind) is not None
+
+    await eventually(is_listed)  # a real server lists a kind a moment after it serves it
     assert discovery.by_kind(THINGS.api_version, THINGS.kind) == THINGS
     assert discovery.by_resource("v1", "configmaps") == CONFIG_MAPS
