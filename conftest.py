@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -15,6 +16,10 @@ from metaloop.devkit.testbed.plane import bare_plane
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# The default draws each traceback with all local variables, which takes longer than most tests that crash something.
+_plain_lines = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _plain_lines])
 
 _END_TO_END = Path(__file__).parent / "tests" / "e2e"
 
