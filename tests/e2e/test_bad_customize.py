@@ -14,7 +14,7 @@ from metaloop.devkit.testbed.related import RelatedObjects, rule
 from metaloop.devkit.testbed.story import Story
 from metaloop.devkit.testbed.webhook import Behaviour, Reply
 
-_SOON_SECONDS = 15.0
+_SOON_SECONDS = 40.0
 """Much sooner than a hook times out that takes too long."""
 
 

@@ -26,7 +26,7 @@ from .many_parents import ManyParents
 
 _PARTITION_SECONDS = 15.0
 """Longer than leases live, than anybody waits for an answer, and than the longest pause between two tries."""
-_BACK_SECONDS = 10.0
+_BACK_SECONDS = 25.0
 """How soon after its return the first parent is served again."""
 _READY_SECONDS = 20.0
 _SETTLED_SECONDS = 30.0
@@ -129,13 +129,13 @@ async def test_services_outlive_an_outage_that_is_longer_than_their_liveness_thr
     pids = [each.pid for each in services]
     broken.proxy.partition()
     try:
-        await eventually(lambda: _all_ready(dependent, expected=False), within_seconds=10)
+        await eventually(lambda: _all_ready(dependent, expected=False), within_seconds=30)
         await steadily(lambda: _all_alive(services), for_seconds=_liveness_threshold_seconds())
         await _all_ready(dependent, expected=False)
     finally:
         broken.proxy.heal()
 
-    await eventually(lambda: _all_ready(services, expected=True), within_seconds=10)
+    await eventually(lambda: _all_ready(services, expected=True), within_seconds=30)
     assert [each.pid for each in services] == pids
 
 

@@ -4,6 +4,8 @@ heals by itself.
 
 import asyncio
 
+import pytest
+
 from metaloop.common.json import JsonObject, is_object
 from metaloop.common.objects import unstructured
 from metaloop.devkit.testbed.cluster import COMPOSITES
@@ -28,6 +30,7 @@ async def test_an_open_circuit_shows_in_the_controllers_status_and_heals(story: 
     assert ready["status"] == "True"
 
 
+@pytest.mark.timeout(300)
 async def test_a_hanging_webhook_takes_nothing_from_its_neighbours(story: Story) -> None:
     """More parents wait for it than all workers have places for, and longer than anybody would wait for a neighbour."""
     neighbour = Story(lab=story.lab, name=f"{story.name[:50]}-neighbour")
@@ -42,12 +45,12 @@ async def test_a_hanging_webhook_takes_nothing_from_its_neighbours(story: Story)
         await behaves.wait()
         return three_config_maps(request)
 
-    await story.controller(hangs, hooks={"sync": {"webhook": {"url": story.lab.webhook.url(story.name), "timeout": "60s"}}})
+    await story.controller(hangs, hooks={"sync": {"webhook": {"url": story.lab.webhook.url(story.name), "timeout": "200s"}}})
     await asyncio.gather(*(story.parent(f"p-{number}") for number in range(600)))
-    await eventually(lambda: _live(story, 380), within_seconds=45)
+    await eventually(lambda: _live(story, 380), within_seconds=100)
     for text in ("one", "two", "three"):
         await neighbour.change("n", text=text)
-        await eventually(lambda text=text: neighbour.shows("n", text=text), within_seconds=15)
+        await eventually(lambda text=text: neighbour.shows("n", text=text))
 
     await story.end()
     behaves.set()

@@ -103,7 +103,7 @@ async def test_parent_replaced_while_its_hook_is_asked_has_children_of_its_own_i
     gate = Gate()
     await story.controller(gate.answer)
     await story.parent("p", text="former")
-    await asyncio.wait_for(gate.called.wait(), 15)
+    await asyncio.wait_for(gate.called.wait(), 60)
 
     await story.cluster.delete(story.parents, story.name, "p")
     latter = await story.parent("p", text="latter")
@@ -121,7 +121,7 @@ async def test_child_relabelled_while_the_hook_is_asked_is_released_and_not_writ
     gate = Gate()
     story.now_answers(gate.answer)
     await story.change("p", text="after")
-    await asyncio.wait_for(gate.called.wait(), 15)
+    await asyncio.wait_for(gate.called.wait(), 60)
 
     await story.cluster.patch(CONFIG_MAPS, story.name, "p-1", {"metadata": {"labels": {"parent": "nobody"}}})
     gate.open.set()
@@ -141,7 +141,7 @@ async def test_child_relabelled_there_and_back_during_a_sync_stays_a_child(story
     gate = Gate()
     story.now_answers(gate.answer)
     await story.change("p", text="after")
-    await asyncio.wait_for(gate.called.wait(), 15)
+    await asyncio.wait_for(gate.called.wait(), 60)
 
     for label in ("nobody", "p"):
         await story.cluster.patch(CONFIG_MAPS, story.name, "p-1", {"metadata": {"labels": {"parent": label}}})

@@ -15,7 +15,7 @@ from metaloop.devkit.testbed.lab import Lab
 from metaloop.devkit.testbed.story import Story, three_config_maps
 
 PARENTS = 40
-_CONVERGED_SECONDS = 45
+_CONVERGED_SECONDS = 90
 
 
 def _sigkill(pid_of: Callable[[Lab], int]) -> Callable[[Lab], Awaitable[None]]:
