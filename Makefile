@@ -14,7 +14,7 @@ PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3
 export UV_PYTHON_DOWNLOADS := never
 # Python keeps its bytecode, whatever the environment says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
-export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.bytecode
 export PIP_ROOT_USER_ACTION := ignore
 
 # What a run of the tests needs of the control plane's programs is found or fetched once: by the first test that asks for it, or before all of them.
@@ -96,7 +96,7 @@ ci: ## Run what CI runs, the way it does
 	bash .ci/run
 
 clean: ## Remove the environment and all caches of this folder
-	rm -rf $(VENV) .venv-bootstrap .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bootstrap .bytecode .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(STAMP): $(MANIFESTS) | $(UV)
 	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or newer on the PATH" >&2; exit 1; }
