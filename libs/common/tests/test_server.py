@@ -5,9 +5,9 @@ import socket
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
-from metaloop.common.server import Address, new_app, serving
+from metaloop.common.server import Address, App, serving
 from metaloop.common.settings import Listener
 
 LOOPBACK = Listener(host="127.0.0.1", port=0)
@@ -26,10 +26,15 @@ class Gate:
         return "passed"
 
 
-def app_with(gate: Gate) -> FastAPI:
-    app = new_app("a test")
+def app_with(gate: Gate) -> App:
+    app = App("a test")
     app.add_api_route("/gate", gate.pass_through)
     return app
+
+
+async def say_direct(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+    await send({"type": "http.response.body", "body": b"direct"})
 
 
 def url(address: Address, path: str) -> str:
@@ -65,31 +70,31 @@ async def test_no_documentation_is_served(path: str):
 
 
 async def test_answers_do_not_tell_what_serves_them():
-    async with serving(new_app("a test"), LOOPBACK) as address, httpx.AsyncClient() as client:
+    async with serving(App("a test"), LOOPBACK) as address, httpx.AsyncClient() as client:
         headers = (await client.get(url(address, "/"))).headers
 
     assert not {"server", "date"} & set(headers)
 
 
 async def test_port_in_use_is_an_error_at_once():
-    async with serving(new_app("first"), LOOPBACK) as address:
+    async with serving(App("first"), LOOPBACK) as address:
         with pytest.raises(OSError, match="in use"):
-            async with serving(new_app("second"), Listener(host=address.host, port=address.port)):
+            async with serving(App("second"), Listener(host=address.host, port=address.port)):
                 pytest.fail("the second server began")
 
 
 async def test_port_is_free_again_after_the_block():
-    async with serving(new_app("first"), LOOPBACK) as address:
+    async with serving(App("first"), LOOPBACK) as address:
         pass
 
-    async with serving(new_app("second"), Listener(host=address.host, port=address.port)) as again:
+    async with serving(App("second"), Listener(host=address.host, port=address.port)) as again:
         assert again == address
 
 
 async def test_processes_may_share_a_port_if_both_say_so():
-    async with serving(new_app("first"), Listener(host="127.0.0.1", port=0, reuse_port=True)) as address:
+    async with serving(App("first"), Listener(host="127.0.0.1", port=0, reuse_port=True)) as address:
         shared = Listener(host="127.0.0.1", port=address.port, reuse_port=True)
-        async with serving(new_app("second"), shared) as again:
+        async with serving(App("second"), shared) as again:
             assert again == address
 
 
@@ -125,9 +130,20 @@ async def test_request_that_never_ends_holds_the_server_for_a_second_only():
 
 async def test_failure_in_the_block_ends_the_server_and_comes_out():
     with pytest.raises(ExceptionGroup) as caught:
-        async with serving(new_app("a test"), LOOPBACK) as address:
+        async with serving(App("a test"), LOOPBACK) as address:
             raise LookupError(str(address.port))
 
     [problem] = caught.value.exceptions
-    async with serving(new_app("next"), Listener(host="127.0.0.1", port=int(str(problem)))) as again:
+    async with serving(App("next"), Listener(host="127.0.0.1", port=int(str(problem)))) as again:
         assert again.port == int(str(problem))
+
+
+async def test_direct_route_answers_its_method_alone():
+    app = app_with(gate := Gate())
+    gate.opened.set()
+    app.serve_directly("POST", "/gate", say_direct)
+
+    async with serving(app, LOOPBACK) as address, httpx.AsyncClient() as client:
+        direct, routed = await client.post(url(address, "/gate")), await client.get(url(address, "/gate"))
+
+    assert (direct.text, routed.json()) == ("direct", "passed")

@@ -6,8 +6,10 @@ from itertools import count
 
 import pytest
 
-from metaloop.common.loop_lag import BEAT_SECONDS, record_lag
+from metaloop.common.loop_lag import record_lag
 from metaloop.common.telemetry import metrics
+
+BEAT_SECONDS = 0.025
 
 
 def turns(*, up_to: str) -> float:
@@ -23,7 +25,7 @@ async def test_blocked_loop_is_noticed():
     before = longer_turns("0.1")
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        recording = tasks.create_task(record_lag())
+        recording = tasks.create_task(record_lag(beat_seconds=BEAT_SECONDS))
         await asyncio.sleep(0)
         time.sleep(0.1 + 2 * BEAT_SECONDS)  # noqa: ASYNC251 - that is what it is here for
         while longer_turns("0.1") == before:  # noqa: ASYNC110 - a metric can only be polled
@@ -39,7 +41,7 @@ async def test_lag_is_what_a_beat_took_beyond_its_interval(*, step: float, is_la
     before, late_before, ticks = turns(up_to="+Inf"), longer_turns("0.25"), count()
 
     async with asyncio.TaskGroup() as tasks:
-        recording = tasks.create_task(record_lag(clock=lambda: next(ticks) * step))
+        recording = tasks.create_task(record_lag(beat_seconds=BEAT_SECONDS, clock=lambda: next(ticks) * step))
         while turns(up_to="+Inf") == before:  # noqa: ASYNC110 - a metric can only be polled
             await asyncio.sleep(0)
         recording.cancel()

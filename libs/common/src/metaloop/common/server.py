@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from metaloop.common.keepalive import KeepAlive, enable_keep_alive
 from metaloop.common.settings import Listener
@@ -28,9 +29,21 @@ class Address(NamedTuple):
     port: int
 
 
-def new_app(title: str) -> FastAPI:
-    """An application without routes: no documentation pages and no schema."""
-    return FastAPI(title=title, docs_url=None, redoc_url=None, openapi_url=None)
+class App(FastAPI):
+    """An application, without documentation pages and schema, that may serve some routes without its machinery."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title=title, docs_url=None, redoc_url=None, openapi_url=None)
+        self._direct: dict[tuple[str, str], ASGIApp] = {}
+
+    def serve_directly(self, method: str, path: str, app: ASGIApp) -> None:
+        """Have `app` answer these requests, ahead of all routes and middleware: they cost more than a short call."""
+        self._direct[method, path] = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        direct = self._direct.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (super().__call__ if direct is None else direct)(scope, receive, send)
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ import uvloop
 from metaloop.common.errors import MetaloopError
 from metaloop.common.loop_lag import record_lag
 from metaloop.common.probes import CheckFailed, Probes
-from metaloop.common.server import new_app, serving
+from metaloop.common.server import App, serving
 from metaloop.common.settings import ServiceSettings
 from metaloop.common.targets import target_file
 from metaloop.common.telemetry import configure_logging, fields, get_logger, metrics
@@ -53,7 +54,7 @@ class Service:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.app = new_app(f"metaloop {name}")
+        self.app = App(f"metaloop {name}")
         """The HTTP application. It serves the probes; `build` may add routes."""
         self.probes = Probes(alive={"tasks": self._check_tasks})
         self.stopping = asyncio.Event()
@@ -193,6 +194,7 @@ def _log_failure(problem: Exception) -> None:
 
 async def _serve(name: str, settings: ServiceSettings, build: Build) -> None:
     service = Service(name)
+    service.run("event loop lag", partial(record_lag, beat_seconds=settings.loop_beat_seconds))
     with _end_in_time() as start_clock:
         async with (
             serving(service.app, settings.listener) as address,
@@ -206,7 +208,6 @@ async def _serve(name: str, settings: ServiceSettings, build: Build) -> None:
 
 async def _live(service: Service, build: Build, start_clock: Callable[[], None]) -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
-    service.run("event loop lag", record_lag)
     async with build(service):
         gc.freeze()  # these objects live as long as the process: the collector need not visit them again
         try:

@@ -80,6 +80,9 @@ class ServiceSettings(EnvironmentSettings):
     targets_folder: str = Field(
         default="", description="A folder for a file with the service's address, which Prometheus finds by file_sd_configs; empty: none."
     )
+    loop_beat_seconds: float = Field(
+        default=0.1, ge=0.01, le=60, description="How often a timer measures how long the event loop was held up."
+    )
     otlp_endpoint: str = Field(
         default="", description="The OTLP/HTTP collector that gets the spans, such as http://jaeger:4318; empty: no traces."
     )

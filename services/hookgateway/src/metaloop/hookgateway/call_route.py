@@ -6,8 +6,6 @@ from functools import lru_cache
 from hmac import compare_digest
 from typing import Final
 
-from fastapi import FastAPI
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from metaloop.common.hooks.call import (
@@ -20,11 +18,13 @@ from metaloop.common.hooks.call import (
     Verdict,
     verdict_to_wire,
 )
+from metaloop.common.server import App
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.hookgateway.call import Call, Gateway
+from metaloop.hookgateway.call_watch import CallWatch
 from metaloop.hookgateway.core.target import Target, parse_target
 from metaloop.hookgateway.core.verdict import verdict_of_error
-from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, MalformedCall, WrongToken
+from metaloop.hookgateway.errors import CallerLeft, CallRefused, Draining, HookError, WrongToken
 from metaloop.hookgateway.incoming import IncomingCall, LeasedBody
 
 CACHED_TARGETS: Final = 1024
@@ -50,7 +50,7 @@ class CallRoute:
         self._stopping = stopping
         """Set when this process is about to end. From then on, new calls are refused."""
 
-        self._in_flight: set[asyncio.Task[Verdict]] = set()
+        self._in_flight: set[CallWatch] = set()
         self._idle = asyncio.Event()
         """Set while no call is in flight."""
 
@@ -58,17 +58,19 @@ class CallRoute:
         self._token = f"Bearer {token}".encode() if token else b""
         self._max_request_bytes = max_request_bytes
 
-    def mount(self, app: FastAPI) -> None:
+    def mount(self, app: App) -> None:
         """Add the routes to this application."""
-        app.router.routes[:0] = [Route(path, self, methods=["POST"]) for path in (LEASED_PATH, PATH)]
+        for path in (LEASED_PATH, PATH):
+            app.add_route(path, self, methods=["POST"])
+            app.serve_directly("POST", path, self)
 
     async def finished(self) -> None:
         """Wait until no call is in flight. If this is cancelled, the calls that still are will be cancelled too."""
         try:
             await self._idle.wait()
         except asyncio.CancelledError:
-            for call_task in self._in_flight:
-                call_task.cancel()
+            for watch in tuple(self._in_flight):
+                watch.end(Draining("ended: this gateway goes away"))
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,32 +106,21 @@ class CallRoute:
         return await self._verdict_while_held(incoming, call, lease_seconds=received.seconds)
 
     async def _verdict_while_held(self, incoming: IncomingCall, call: Call, *, lease_seconds: float | None) -> Verdict:
-        """The verdict. Raises CallerLeft and LeaseEnded: then the call to the webhook has been ended.
+        """The verdict. Raises CallerLeft and CallRefused where the call to the webhook had to be ended.
 
         When a reconciler dies or stands still, its lease on the parent ends, and the next reconciler may call the same
         hook at once. Hooks are promised that there are never two calls for one parent at a time. So the first call must
         end with its caller's lease and not with its timeout.
         """
-        async with asyncio.TaskGroup() as group:
-            call_task = group.create_task(self._gateway.verdict_on(call))
-            watch_task = group.create_task(_cancelled_at_end(incoming, call_task, lease_seconds))
-            call_task.add_done_callback(lambda _: watch_task.cancel())
-            self._begin(call_task)
-        if not call_task.cancelled():
-            return call_task.result()
-        if self._stopping.is_set():
-            raise Draining("ended: this gateway goes away")
-        raise watch_task.result()
-
-    def _begin(self, call_task: asyncio.Task[Verdict]) -> None:
-        self._in_flight.add(call_task)
-        self._idle.clear()
-        call_task.add_done_callback(self._end)
-
-    def _end(self, call_task: asyncio.Task[Verdict]) -> None:
-        self._in_flight.discard(call_task)
-        if not self._in_flight:
-            self._idle.set()
+        with CallWatch(incoming, lease_seconds=lease_seconds) as watch:
+            self._in_flight.add(watch)
+            self._idle.clear()
+            try:
+                return await self._gateway.verdict_on(call)
+            finally:
+                self._in_flight.discard(watch)
+                if not self._in_flight:
+                    self._idle.set()
 
 
 @lru_cache(CACHED_TARGETS)
@@ -144,20 +135,6 @@ def _traceparent(headers: dict[bytes, bytes]) -> str:
     """The caller's trace context, or nothing if it is malformed: a webhook must get a valid one or none."""
     value = headers.get(b"traceparent", b"")
     return value.decode() if _TRACEPARENT.fullmatch(value) else ""
-
-
-async def _cancelled_at_end(
-    incoming: IncomingCall, call_task: asyncio.Task[Verdict], lease_seconds: float | None
-) -> CallerLeft | CallRefused:
-    """Cancel a call that has to end; returns why."""
-    try:
-        end = await incoming.end(lease_seconds)
-    except MalformedCall as malformed:
-        end = malformed
-    if not isinstance(end, CallerLeft):
-        log.warning("call.ended", **{fields.ERROR: str(end)})
-    call_task.cancel()
-    return end
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -25,13 +25,17 @@ class ConnectLimiter:
         """Whether there is a limit at the moment."""
         return self._limit.maximum < inf
 
-    async def acquire(self) -> bool:
-        """Wait until another call may be sent. `release` must follow. Returns whether the caller had to wait."""
-        if self._limit.has_room and not self._waiters:
-            self._limit.pending += 1
+    def try_acquire(self) -> bool:
+        """Whether another call may be sent at once. If so, `release` must follow."""
+        if not self._limit.has_room or self._waiters:
             return False
-        await self._waiters.wait(on_unused=partial(self.release, was_accepted=False))
+        self._limit.pending += 1
         return True
+
+    async def acquire(self) -> None:
+        """Wait until another call may be sent. `release` must follow."""
+        if not self.try_acquire():
+            await self._waiters.wait(on_unused=partial(self.release, was_accepted=False))
 
     def release(self, *, was_accepted: bool) -> None:
         """End the pending state of one call: the endpoint accepted it, or it is over."""

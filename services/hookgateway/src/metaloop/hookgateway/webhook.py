@@ -83,14 +83,15 @@ class Webhook:
 
     async def _wait_for_turn(self, turn_by: float) -> None:
         """Return when the connect limiter allows another call. Raises EndpointBusy if that takes too long."""
+        if self._limiter.try_acquire():
+            return
         try:
             async with asyncio.timeout_at(turn_by):
-                has_waited = await self._limiter.acquire()
+                await self._limiter.acquire()
         except TimeoutError as error:
             message = f"{self.endpoint.address} did not accept earlier calls within {self._transport.turn_seconds:g} s"
             raise EndpointBusy(message, after_seconds=_PUT_OFF_SECONDS) from error
-        if has_waited:
-            current_steps.get().mark(LIMITER_PASSED)
+        current_steps.get().mark(LIMITER_PASSED)
 
     async def _send_limited(self, request: Request, credentials: Credentials, timeout_seconds: float) -> Answer:
         """The answer to a request whose turn it is. The timeout begins now.

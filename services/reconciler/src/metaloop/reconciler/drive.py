@@ -21,11 +21,13 @@ async def drive(steps: Steps[T], carry_out: Callable[[Step], Awaitable[object]],
     outcome: object = None
     with closing(steps):
         while True:
-            advance = partial(_advanced, steps, outcome)
-            step = await thread.run(advance) if thread is not None and thread.is_for(outcome) else advance()
+            if thread is not None and thread.is_for(outcome):
+                step = await thread.run(partial(_next_step, steps, outcome))
+            else:
+                step = _next_step(steps, outcome)
             if isinstance(step, _Ended):
                 return step.result
-            del outcome, advance  # they may be large, and the step as well
+            del outcome  # it may be large, and the step as well
             outcome = await _outcome_of(step, carry_out)
             del step
 
@@ -45,7 +47,7 @@ class _Ended(Generic[T]):
     result: T
 
 
-def _advanced(steps: Steps[T], outcome: object) -> Step | _Ended[T]:
+def _next_step(steps: Steps[T], outcome: object) -> Step | _Ended[T]:
     """The next step after the outcome of the last one, or the end of the sync."""
     try:
         return steps.throw(outcome) if isinstance(outcome, MetaloopError) else steps.send(outcome)

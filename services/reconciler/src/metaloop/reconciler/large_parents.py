@@ -11,14 +11,14 @@ turned out to be large.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
+from types import TracebackType
 from typing import Final, TypeVar
 
 from metaloop.common.job import JobKey
-from metaloop.common.json import is_array
 from metaloop.common.observation import LARGE_BYTES
 from metaloop.reconciler.ports import Slot
 
@@ -52,15 +52,14 @@ class LargeParents:
         self._threads[key] = thread
         return thread
 
-    @asynccontextmanager
-    async def room_for(self, key: JobKey, slot: Slot) -> AsyncIterator[None]:
+    def room_for(self, key: JobKey, slot: Slot) -> "Room":
         """A block in which a parent may be synced. A large one may wait for others, and lends its slot meanwhile."""
-        try:
-            if size := self._sizes.pop(key, 0):
-                await self._enter(key, slot, size)
-            yield
-        finally:
-            self._leave(key)
+        return Room(self, key, slot)
+
+    async def enter_if_large(self, key: JobKey, slot: Slot) -> None:
+        """Hold room for a parent that was large in its last sync. `leave` must follow, also where this fails."""
+        if size := self._sizes.pop(key, 0):
+            await self._enter(key, slot, size)
 
     async def _enter(self, key: JobKey, slot: Slot, size: int) -> None:
         """Hold room for a parent until it leaves. One that holds room already never waits again."""
@@ -69,7 +68,8 @@ class LargeParents:
                 await self._change()
         self._held[key] = max(size, self._held.get(key, 0))
 
-    def _leave(self, key: JobKey) -> None:
+    def leave(self, key: JobKey) -> None:
+        """The parent is not synced any more."""
         thread, size = self._threads.pop(key, None), self._held.pop(key, 0)
         if thread is not None:
             size = thread.bytes if thread.is_large else 0
@@ -88,6 +88,27 @@ class LargeParents:
         await changed
 
 
+class Room:
+    """A block in which one parent may be synced."""
+
+    __slots__ = ("_key", "_large", "_slot")
+
+    def __init__(self, large: LargeParents, key: JobKey, slot: Slot) -> None:
+        self._large = large
+        self._key = key
+        self._slot = slot
+
+    async def __aenter__(self) -> None:
+        try:
+            await self._large.enter_if_large(self._key, self._slot)
+        except BaseException:
+            self._large.leave(self._key)
+            raise
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._large.leave(self._key)
+
+
 class SyncThread:
     """The thread, as one sync uses it. `enter` waits for room for so many bytes on the wire."""
 
@@ -104,9 +125,10 @@ class SyncThread:
 
     def is_for(self, result: object) -> bool:
         """Whether the sync computes there after a step with this result: its observation or an answer was large."""
-        # An applied child records what was applied, which is as large. It comes back with the next observation.
-        self.bytes = max(self.bytes, 2 * _bytes_of(result))
-        return self.is_large
+        if isinstance(result, list):
+            # An applied child records what was applied, which is as large. It comes back with the next observation.
+            self.bytes = max(self.bytes, 2 * _bytes_of(result))
+        return self.bytes > LARGE_BYTES
 
     async def run(self, compute: Callable[[], T]) -> T:
         """What `compute` returns. If this is cancelled, it is cancelled once `compute` has ended."""
@@ -121,5 +143,5 @@ class SyncThread:
             raise
 
 
-def _bytes_of(result: object) -> int:
-    return sum(len(each) for each in result if isinstance(each, bytes)) if is_array(result) else 0
+def _bytes_of(answers: Sequence[object]) -> int:
+    return sum(len(each) for each in answers if isinstance(each, bytes))

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Response
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
-from metaloop.common.server import new_app, serving
+from metaloop.common.server import App, serving
 from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.watcher.controller_numbers import ControllerNumbers
@@ -80,7 +80,7 @@ class Views:
             await asyncio.Event().wait()
 
     def _app(self) -> FastAPI:
-        app = new_app("metaloop watcher views")
+        app = App("metaloop watcher views")
         for name, show in (
             ("queue", self.show_queue),
             ("leases", self.show_leases),
