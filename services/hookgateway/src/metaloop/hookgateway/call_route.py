@@ -6,6 +6,7 @@ from functools import lru_cache
 from hmac import compare_digest
 from typing import Final
 
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from metaloop.common.hooks.call import (
@@ -61,7 +62,7 @@ class CallRoute:
     def mount(self, app: App) -> None:
         """Add the routes to this application."""
         for path in (LEASED_PATH, PATH):
-            app.add_route(path, self, methods=["POST"])
+            app.router.routes.append(Route(path, self, methods=["POST"]))
             app.serve_directly("POST", path, self)
 
     async def finished(self) -> None:
