@@ -1,5 +1,6 @@
 """A cluster in memory with one component. A test runs its passes one by one, each with its steps."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.errors import AlreadyExists
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import ObservedGroup, Related
+from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.component.cluster import Cluster, KindName
 from metaloop.reconciler.core.component.identity import ObjectKey, key_of
 from metaloop.reconciler.core.component.inventory import Item, inventory_in
@@ -51,7 +53,9 @@ class World:
     controller: ComponentController = field(default_factory=a_component_controller)
     answer: JsonObject = field(default_factory=dict[str, JsonValue])
     failure: MetaloopError | None = None
-    """What the hook fails with."""
+    """What the generator fails with."""
+    lifecycle: dict[str, JsonObject | MetaloopError] = field(default_factory=dict[str, JsonObject | MetaloopError])
+    """What the other hooks answer, or fail with, by their names."""
     component: JsonObject | None = field(
         default_factory=lambda: {
             "apiVersion": THINGS.api_version,
@@ -65,6 +69,8 @@ class World:
     lasting: bool = False
     """Whether deleted objects stay for a while."""
     drops_inventory: bool = False
+    is_watched: bool = True
+    """Whether subscriptions show anything."""
     now: datetime = NOW
     steps: list[Step] = field(default_factory=list[Step])
     """Those of the last pass."""
@@ -133,9 +139,24 @@ class World:
 
     @property
     def asked(self) -> JsonObject:
-        """The last request of the hook."""
-        [body] = [step for step in self.steps if isinstance(step, CallHook)][-1].bodies.values()
-        return loads(whole(body))
+        """The last request of the generator."""
+        return self.requests["generate"]
+
+    @property
+    def requests(self) -> dict[str, JsonObject]:
+        """The last request of each hook in the last pass, in the order of the calls."""
+        calls = [step for step in self.steps if isinstance(step, CallHook)]
+        return {call.hook.name: loads(whole(body)) for call in calls for body in call.bodies.values()}
+
+    @property
+    def step_names(self) -> list[str]:
+        """The kinds of the steps of the last pass, hooks by their own names."""
+        return [step.hook.name if isinstance(step, CallHook) else type(step).__name__ for step in self.steps]
+
+    def add(self, *objects: JsonObject) -> None:
+        """Objects that somebody else made."""
+        for obj in objects:
+            self.objects[key_of(obj)] = self._stored(obj)
 
     def edit(self, name: str, **fields: JsonValue) -> None:
         """Change fields of an object."""
@@ -172,18 +193,16 @@ class World:
         match step:
             case EditParent(observed, edit):
                 return self._edited(edit.mutate(observed.parent))
-            case CallHook():
-                if self.failure is not None:
-                    raise self.failure
-                return [dumps(self.answer)]
+            case CallHook(hook=hook):
+                return [dumps(self._answer_of(hook.name))]
             case DescribeCluster(kinds):
                 return Cluster(uid="cluster", resources={KindName(*kind): SERVED[kind] for kind in kinds if kind in SERVED})
             case ReadObjects(addresses):
                 return [self.objects.get(ObjectKey(each.info.group, each.info.kind, each.namespace, each.name)) for each in addresses]
             case FindForeign():
                 return self.foreign
-            case SubscribeRelated(fingerprint):
-                return self._related(fingerprint)
+            case SubscribeRelated(fingerprint, queries):
+                return self._related(fingerprint, queries)
             case WriteChildren(_, plan, _):
                 results = [self._carried_out(action) for action in plan]
                 return Effects(
@@ -202,9 +221,22 @@ class World:
                 self.component = None
         return self.component
 
-    def _related(self, fingerprint: str) -> Related:
-        labelled = [obj for obj in self.objects.values() if f"{PREFIX}/owner-id" in unstructured.labels(obj)]
-        return Related(fingerprint=fingerprint, groups=[ObservedGroup(info=THINGS, objects=labelled)])
+    def _answer_of(self, hook: str) -> JsonObject:
+        answer = (self.failure or self.answer) if hook == "generate" else self.lifecycle.get(hook, {})
+        if isinstance(answer, MetaloopError):
+            raise answer
+        return answer
+
+    def _related(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> Related:
+        groups = [ObservedGroup(info=THINGS, objects=[*self._selected(query)]) for query in queries]
+        return Related(fingerprint=fingerprint, groups=groups if self.is_watched else [])
+
+    def _selected(self, query: RelatedQuery) -> Iterator[JsonObject]:
+        for key, obj in self.objects.items():
+            info = SERVED.get((unstructured.api_version(obj), key.kind))
+            is_of_kind = info is not None and info.id == query.resource
+            if is_of_kind and query.selects(name=key.name, labels=unstructured.labels(obj)) and query.reaches(key.namespace, {}):
+                yield obj
 
     def _carried_out(self, action: ChildAction) -> Done | Failure:
         key = key_of(action.obj)

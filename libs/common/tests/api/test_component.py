@@ -7,10 +7,12 @@ import pytest
 
 from metaloop.common.api.component import (
     ComponentController,
+    Intervals,
     ParentFields,
     TypePattern,
     is_suspended,
     parse_component,
+    stated_intervals,
     stated_namespace,
     stated_policies,
     value_at,
@@ -35,7 +37,8 @@ def test_least_spec_has_all_defaults():
 
     assert [rule.resource for rule in parsed.parents] == [ResourceId("ex.io/v1", "apps")]
     assert parsed.policies == Policies()
-    assert (parsed.requeue_seconds, parsed.retry_seconds, parsed.timeout_seconds) == (600, 600, 600)
+    assert parsed.intervals == Intervals(requeue=600, retry=600, timeout=600, reapply=3600)
+    assert (parsed.references, parsed.lifecycle_hooks) == ((), {})
     assert (parsed.children, parsed.managed_types, parsed.parent_fields) == ((), (), ParentFields())
     assert (parsed.generate.name, parsed.generate.version) == ("generate", "v1")
 
@@ -70,15 +73,25 @@ def test_policies_and_durations_are_read():
         delete="OrphanOnDelete",
         missing_namespaces="DoNotCreate",
         drift_detection="Digest",
-        reapply_seconds=600,
     )
-    assert (parsed.requeue_seconds, parsed.retry_seconds, parsed.timeout_seconds) == (60, 5, 5400)
+    assert parsed.intervals == Intervals(requeue=60, retry=5, timeout=5400, reapply=600)
 
 
 def test_retry_and_timeout_are_as_long_as_the_requeue_interval_by_default():
     parsed = parse_component(component_controller(requeueInterval="1m", timeout="0s"))
 
-    assert (parsed.retry_seconds, parsed.timeout_seconds) == (60, 60)
+    assert (parsed.intervals.retry, parsed.intervals.timeout) == (60, 60)
+
+
+def test_hooks_are_read_by_their_names():
+    hooks = {"postRead": WEBHOOK, "preDelete": {**WEBHOOK, "version": "v2"}}
+
+    parsed = parse_component(component_controller(hooks=hooks)).lifecycle_hooks
+
+    assert {name: (hook.name, hook.version, hook.strict) for name, hook in parsed.items()} == {
+        "postRead": ("postRead", "v1", False),
+        "preDelete": ("preDelete", "v2", True),
+    }
 
 
 def test_additional_managed_types_are_read():
@@ -122,8 +135,11 @@ INVALID: list[tuple[dict[str, object], str]] = [
     ({"parentFields": {"suspend": ".spec.items[0]"}}, "spec.parentFields.suspend: must be a path"),
     ({"parentFields": {"policies": 1}}, "spec.parentFields.policies: must be a path"),
     ({"childResources": []}, "spec.childResources: is unknown"),
-    ({"hooks": {}}, "spec.hooks: is not supported yet"),
-    ({"references": []}, "spec.references: is not supported yet"),
+    ({"hooks": {"sync": WEBHOOK}}, "spec.hooks.sync: is unknown"),
+    ({"hooks": {"postRead": {}}}, "spec.hooks.postRead.webhook: is missing"),
+    ({"hooks": {"preDelete": {"webhook": {}}}}, "spec.hooks.preDelete.webhook: needs a url"),
+    ({"hooks": {"preDelete": {**WEBHOOK, "timeout": "1s"}}}, "spec.hooks.preDelete.timeout: is unknown"),
+    ({"references": [{"path": ".spec.a"}]}, "spec.references[0].kind: must be a non-empty string"),
     ({"defaultServiceAccount": "x"}, "spec.defaultServiceAccount: is not supported yet"),
 ]
 
@@ -181,3 +197,34 @@ def test_what_a_component_states_wrongly_is_its_own_fault(
 ):
     with pytest.raises(InvalidParent, match=f"^{re.escape(problem)}"):
         read(CONTROLLER, component(**spec))
+
+
+INTERVALS = {
+    "requeueInterval": ".spec.requeueInterval",
+    "retryInterval": ".spec.retryInterval",
+    "timeout": ".spec.timeout",
+    "reapplyInterval": ".spec.reapplyInterval",
+}
+
+
+@pytest.mark.parametrize(
+    ("stated", "intervals"),
+    [
+        ({}, Intervals(requeue=60, retry=60, timeout=60, reapply=3600)),
+        ({"requeueInterval": "5m", "timeout": "1h"}, Intervals(requeue=300, retry=60, timeout=3600, reapply=3600)),
+        ({"retryInterval": "1s", "reapplyInterval": "2m"}, Intervals(requeue=60, retry=1, timeout=60, reapply=120)),
+        ({"requeueInterval": "", "timeout": "0s"}, Intervals(requeue=60, retry=60, timeout=60, reapply=3600)),
+    ],
+)
+def test_intervals_of_a_component_prevail_over_those_of_its_controller(stated: dict[str, JsonValue], intervals: Intervals):
+    controller = parse_component(component_controller(requeueInterval="1m", parentFields=INTERVALS))
+
+    assert stated_intervals(controller, component(**stated)) == intervals
+
+
+@pytest.mark.parametrize("wrong", [5, "soon", "-1s"])
+def test_interval_of_a_component_that_is_no_duration_is_named(wrong: JsonValue):
+    controller = parse_component(component_controller(parentFields=INTERVALS))
+
+    with pytest.raises(InvalidParent, match=r"^spec.timeout: must be a duration"):
+        stated_intervals(controller, component(timeout=wrong))

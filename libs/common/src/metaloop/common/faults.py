@@ -64,6 +64,7 @@ class Fault(Enum):
     INVALID_SPEC = ("InvalidSpec", Owner.CONTROLLER, "rejected", "parent")
     INVALID_PARENT = ("InvalidParent", Owner.PARENT, "rejected", "parent")
     NAME_TAKEN = ("NameTaken", Owner.PARENT, "retry", "parent")
+    REFERENCE_MISSING = ("ReferenceMissing", Owner.PARENT, "retry", "parent", 10.0)
     DELETION_HELD_BACK = ("DeletionHeldBack", Owner.APPROVER, "retry", "parent")
 
     # The hook: what it answers, and what the gateway says of the call.
@@ -84,6 +85,7 @@ class Fault(Enum):
     CONNECTION_LOST = ("ConnectionLost", Owner.HOOK, "retry", "parent")
     TIMED_OUT = ("TimedOut", Owner.HOOK, "retry", "parent")
     WEBHOOK_BUSY = ("WebhookTooManyRequests", Owner.HOOK, "throttled", "nobody", None, "TooManyRequests")
+    RETRY_ASKED = ("RetryAsked", Owner.HOOK, "throttled", "nobody")
     CONTROLLER_BUSY = ("ControllerBusy", Owner.HOOK, "throttled", "nobody")
     ENDPOINT_BUSY = ("EndpointBusy", Owner.HOOK, "throttled", "nobody")
     CIRCUIT_OPEN = ("CircuitOpen", Owner.HOOK, "throttled", "nobody")

@@ -3,11 +3,13 @@
 MetaloopError
 ├── Transient
 │   ├── HookThrottled        the webhook asks to wait: this is no failure, and nobody is told
+│   │   └── RetryAsked       a hook of a component says in its answer that it is to be asked again later
 │   └── GatewayTimedOut      the hook gateway does not answer at all, although the webhook's timeout is over
 └── SyncError                the sync failed: the parent gets an event
     ├── HookFailed           the gateway rejected the call: the fault says why, and whether it is retried
     ├── RelatedUnknown       the customize hook asks for a resource that is not served: retried
     ├── OwnerRemoved         the hook names an owner that somebody removes each time it is written: retried
+    ├── ReferenceMissing     a component refers to a Secret or ConfigMap that does not exist: retried
     ├── NameTaken            another object, which is not ours to touch, has the name of a desired child: retried
     ├── DeletionHeldBack     an answer deletes more than the limit, and nobody confirmed it: retried
     └── WritesFailed         some independent writes failed: the gravest failure decides
@@ -40,6 +42,15 @@ class HookThrottled(Transient):
         self.fault = fault
 
 
+class RetryAsked(HookThrottled):
+    """A hook of a component answers that it can't tell yet, and when it is to be asked again."""
+
+    fault: AnyFault = Fault.RETRY_ASKED
+
+    def __init__(self, after_seconds: float, message: str) -> None:
+        super().__init__(after_seconds, fault=Fault.RETRY_ASKED, message=message)
+
+
 class GatewayTimedOut(Transient):
     """The hook gateway gave no verdict, although the webhook's timeout and the gateway's own time are over."""
 
@@ -62,6 +73,12 @@ class RelatedUnknown(SyncError):
     """The customize hook asks for a resource that the API server doesn't serve. Once it does, the parent is synced."""
 
     fault = Fault.RELATED_UNKNOWN
+
+
+class ReferenceMissing(SyncError):
+    """A component refers to a Secret, to a ConfigMap or to a key of one that does not exist. It is watched."""
+
+    fault = Fault.REFERENCE_MISSING
 
 
 class NameTaken(SyncError):

@@ -9,8 +9,10 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.component.inventory import Item
 from metaloop.reconciler.core.component.progress import (
+    NOTHING_STATED,
     Progress,
     State,
+    Stated,
     Verdict,
     next_look_seconds,
     not_ready,
@@ -39,7 +41,8 @@ def status(
     generation: int = 1,
 ) -> JsonObject:
     """The status that follows from a former one."""
-    return status_of(component(former, generation=generation), stated, verdict, progress, now=NOW)
+    of_hooks = NOTHING_STATED if stated is None else NOTHING_STATED.whole(stated)
+    return status_of(component(former, generation=generation), of_hooks, verdict, progress, now=NOW)
 
 
 # -- from one pass to the next -----------------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ def test_status_of_a_ready_component():
 def test_status_of_a_component_at_rest_does_not_change():
     former = status()
 
-    assert status_of(component(former), None, READY, PROGRESS, now=NOW + timedelta(hours=1)) == former
+    assert status_of(component(former), NOTHING_STATED, READY, PROGRESS, now=NOW + timedelta(hours=1)) == former
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_condition_ready_follows_from_the_state(state: State, expected: str):
 
 
 def test_transition_time_changes_with_the_status_of_the_condition_only():
-    before = status_of(component(), None, PROCESSING, PROGRESS, now=datetime(2026, 1, 1, tzinfo=UTC))
+    before = status_of(component(), NOTHING_STATED, PROCESSING, PROGRESS, now=datetime(2026, 1, 1, tzinfo=UTC))
 
     [still] = unstructured.child_objects(status(before, Verdict(state="Pending", reason="Retrying")), "conditions")
     [then] = unstructured.child_objects(status(before), "conditions")
@@ -194,6 +197,22 @@ def test_generation_that_was_applied_is_that_of_the_last_ready_pass():
 def test_status_says_since_when_a_component_is_processed():
     assert status(verdict=PROCESSING, progress=PROGRESS.processing(NOW))["processingSince"] == TIMESTAMP
     assert "processingSince" not in status()
+
+
+@pytest.mark.parametrize(
+    ("stated", "over"),
+    [
+        (NOTHING_STATED, {"a": 1, "b": 2}),
+        (NOTHING_STATED.merged({"b": 3}), {"a": 1, "b": 3}),
+        (NOTHING_STATED.merged({"b": None}), {"a": 1}),
+        (NOTHING_STATED.merged({"b": 3, "c": 4}).whole({"b": 5}), {"b": 5, "c": 4}),
+        (NOTHING_STATED.whole({"b": 5}).merged({"b": 6}), {"b": 6}),
+        (NOTHING_STATED.whole({}), {}),
+        (NOTHING_STATED.merged({"state": "mine", "inventory": []}), {"a": 1, "b": 2}),
+    ],
+)
+def test_hooks_add_to_the_status_and_the_generator_replaces_what_was_there(stated: Stated, over: JsonObject):
+    assert stated.over({"a": 1, "b": 2, "state": "Ready"}) == over
 
 
 def test_inventory_is_part_of_the_status():

@@ -6,11 +6,11 @@ The objects of a component are known by a label, and listed in its status. They 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final, cast, get_args
 
 from metaloop.common.api import fields
 from metaloop.common.api.controller import Controller, ParentRule, spec_of
-from metaloop.common.api.hook import Hook, HookKeys, Hooks, hook_in
+from metaloop.common.api.hook import Hook, HookKeys, Hooks, LifecycleHookName, hook_in
 from metaloop.common.api.policies import (
     ADOPTION,
     DEFAULT_REAPPLY_SECONDS,
@@ -27,6 +27,7 @@ from metaloop.common.api.policies import (
     ReconcilePolicy,
     UpdatePolicy,
 )
+from metaloop.common.api.references import ReferenceRule, parse_references
 from metaloop.common.duration import seconds_of
 from metaloop.common.errors import InvalidParent, InvalidSpec
 from metaloop.common.json import JsonObject, JsonValue, is_object
@@ -35,7 +36,7 @@ from metaloop.common.objects.selector import parse_selector
 
 API_VERSION: Final = "metaloop.dev/v1alpha1"
 KIND: Final = "ComponentController"
-KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False)
+KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False, asks_for_retry=True)
 
 DEFAULT_REQUEUE_SECONDS: Final = 600.0
 
@@ -49,7 +50,9 @@ _SPEC_FIELDS: Final = (
     "reapplyInterval",
     "additionalManagedTypes",
     "parentFields",
+    "references",
     "generator",
+    "hooks",
     "endpointConfigs",
 )
 _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -60,14 +63,25 @@ _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
     "missingNamespaces": MISSING_NAMESPACES,
     "driftDetection": DRIFT_DETECTION,
 }
-_PARENT_FIELDS: Final = ("namespace", "suspend", "policies")
-_NOT_YET: Final = ("defaultServiceAccount", "references", "hooks")
+LIFECYCLE_HOOKS: Final[tuple[LifecycleHookName, ...]] = get_args(LifecycleHookName)
+_PARENT_FIELDS: Final = {
+    "namespace": "namespace",
+    "suspend": "suspend",
+    "policies": "policies",
+    "requeueInterval": "requeue_interval",
+    "retryInterval": "retry_interval",
+    "timeout": "timeout",
+    "reapplyInterval": "reapply_interval",
+}
+"""The fields of components that a controller may name, and what they are called here."""
+_NOT_YET: Final = ("defaultServiceAccount",)
 """Fields that are planned, and that nothing serves yet."""
 
 _DNS_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PREFIX: Final = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _PATH: Final = re.compile(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
 _LONGEST_PREFIX: Final = 253
+_NO_DURATION: Final = "must be a duration like 10s or 1h30m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,24 @@ class ParentFields:
     namespace: str | None = None
     suspend: str | None = None
     policies: str | None = None
+    requeue_interval: str | None = None
+    retry_interval: str | None = None
+    timeout: str | None = None
+    reapply_interval: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """How often, and for how long, a component is looked at. All in seconds."""
+
+    requeue: float = DEFAULT_REQUEUE_SECONDS
+    """How often a component that is ready is looked at."""
+    retry: float = DEFAULT_REQUEUE_SECONDS
+    """How soon a component is looked at again whose hook asked for a retry, and did not say when."""
+    timeout: float = DEFAULT_REQUEUE_SECONDS
+    """How long a component may take until it counts as failed."""
+    reapply: float = DEFAULT_REAPPLY_SECONDS
+    """After this time, an object that looks up to date is written once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +133,11 @@ class ComponentController(Controller):
     """What the names of our labels, annotations and finalizers begin with."""
     generate: Hook
     policies: Policies
-    requeue_seconds: float
-    """How often a component that is ready is looked at."""
-    retry_seconds: float
-    """How soon a component is looked at again whose hook asked for a retry, and did not say when."""
-    timeout_seconds: float
-    """How long a component may take until it counts as failed."""
+    intervals: Intervals
     managed_types: tuple[TypePattern, ...]
+    references: tuple[ReferenceRule, ...]
+    lifecycle_hooks: Mapping[LifecycleHookName, Hook]
+    """Those that are declared."""
     parent_fields: ParentFields
 
     @property
@@ -128,7 +158,6 @@ def parse_component(raw: JsonObject) -> ComponentController:
         if name in spec:
             raise InvalidSpec(f"spec.{name}", "is not supported yet")
     fields.require_known(spec, "spec", known=_SPEC_FIELDS)
-    requeue = _seconds(spec, "requeueInterval") or DEFAULT_REQUEUE_SECONDS
     return ComponentController(
         raw=raw,
         name=unstructured.name(raw),
@@ -143,10 +172,10 @@ def parse_component(raw: JsonObject) -> ComponentController:
         prefix=_prefix(spec),
         generate=_generator(spec),
         policies=_policies(spec),
-        requeue_seconds=requeue,
-        retry_seconds=_seconds(spec, "retryInterval") or requeue,
-        timeout_seconds=_seconds(spec, "timeout") or requeue,
+        intervals=_intervals(spec),
         managed_types=_managed_types(spec),
+        references=parse_references(spec),
+        lifecycle_hooks=_lifecycle_hooks(spec),
         parent_fields=_parent_fields(spec),
     )
 
@@ -173,10 +202,36 @@ def _generator(spec: JsonObject) -> Hook:
     if generator is None:
         raise InvalidSpec("spec.generator", "is missing")
     fields.require_known(generator, "spec.generator", known=("version", "webhook"))
-    hook = hook_in(generator, "generate", "spec.generator")
+    return _with_webhook(hook_in(generator, "generate", "spec.generator"), "spec.generator")
+
+
+def _lifecycle_hooks(spec: JsonObject) -> dict[LifecycleHookName, Hook]:
+    raw = fields.object_at(spec, "hooks", "spec") or {}
+    fields.require_known(raw, "spec.hooks", known=LIFECYCLE_HOOKS)
+    hooks: dict[LifecycleHookName, Hook] = {}
+    for name in LIFECYCLE_HOOKS:
+        stated = fields.object_at(raw, name, "spec.hooks")
+        if stated is not None:
+            field = f"spec.hooks.{name}"
+            fields.require_known(stated, field, known=("version", "webhook"))
+            hooks[name] = _with_webhook(hook_in(stated, name, field), field)
+    return hooks
+
+
+def _with_webhook(hook: Hook, field: str) -> Hook:
     if hook.webhook is None:
-        raise InvalidSpec("spec.generator.webhook", "is missing: there is no hook to call")
+        raise InvalidSpec(f"{field}.webhook", "is missing: there is no hook to call")
     return hook
+
+
+def _intervals(spec: JsonObject) -> Intervals:
+    requeue = _seconds(spec, "requeueInterval") or DEFAULT_REQUEUE_SECONDS
+    return Intervals(
+        requeue=requeue,
+        retry=_seconds(spec, "retryInterval") or requeue,
+        timeout=_seconds(spec, "timeout") or requeue,
+        reapply=_seconds(spec, "reapplyInterval") or DEFAULT_REAPPLY_SECONDS,
+    )
 
 
 def _policies(spec: JsonObject) -> Policies:
@@ -190,19 +245,23 @@ def _policies(spec: JsonObject) -> Policies:
         delete=cast("DeletePolicy", chosen["delete"]),
         missing_namespaces=cast("MissingNamespaces", chosen["missingNamespaces"]),
         drift_detection=cast("DriftDetection", chosen["driftDetection"]),
-        reapply_seconds=_seconds(spec, "reapplyInterval") or DEFAULT_REAPPLY_SECONDS,
     )
 
 
 def _seconds(spec: JsonObject, name: str) -> float:
     """The duration at `name`, 0 if it is absent. Raises InvalidSpec for anything else, and if it is negative."""
-    value = spec.get(name)
+    seconds = _duration(spec.get(name))
+    if seconds is None:
+        raise InvalidSpec(f"spec.{name}", _NO_DURATION)
+    return seconds
+
+
+def _duration(value: JsonValue) -> float | None:
+    """The seconds of a duration, 0 if it is absent; None for what is none."""
     if value is None or value == "":
         return 0.0
     seconds = seconds_of(value) if isinstance(value, str) else None
-    if seconds is None or seconds < 0:
-        raise InvalidSpec(f"spec.{name}", "must be a duration like 10s or 1h30m")
-    return seconds
+    return seconds if seconds is not None and seconds >= 0 else None
 
 
 def _managed_types(spec: JsonObject) -> tuple[TypePattern, ...]:
@@ -225,7 +284,7 @@ def _parent_fields(spec: JsonObject) -> ParentFields:
     for name, path in stated.items():
         if not isinstance(path, str) or not _PATH.fullmatch(path):
             raise InvalidSpec(f"{field}.{name}", f"must be a path like .spec.{name}, not {path!r}")
-    return ParentFields(**{name: str(path) for name, path in stated.items()})
+    return ParentFields(**{_PARENT_FIELDS[name]: str(path) for name, path in stated.items()})
 
 
 # -- what components say themselves ------------------------------------------------------------------------------------
@@ -254,6 +313,21 @@ def stated_policies(controller: ComponentController, component: JsonObject) -> J
     """The policies that a component states. Raises InvalidParent."""
     stated = _stated(component, controller.parent_fields.policies, is_object, "must be an object")
     return stated if is_object(stated) else {}
+
+
+def stated_intervals(controller: ComponentController, component: JsonObject) -> Intervals:
+    """The intervals of a component: what it states itself, and for the rest its controller's. Raises InvalidParent."""
+    where, default = controller.parent_fields, controller.intervals
+    return Intervals(
+        requeue=_stated_seconds(component, where.requeue_interval) or default.requeue,
+        retry=_stated_seconds(component, where.retry_interval) or default.retry,
+        timeout=_stated_seconds(component, where.timeout) or default.timeout,
+        reapply=_stated_seconds(component, where.reapply_interval) or default.reapply,
+    )
+
+
+def _stated_seconds(component: JsonObject, path: str | None) -> float:
+    return _duration(_stated(component, path, lambda value: _duration(value) is not None, _NO_DURATION)) or 0.0
 
 
 def _stated(component: JsonObject, path: str | None, is_valid: Callable[[JsonValue], bool], problem: str) -> JsonValue:

@@ -10,11 +10,16 @@ from metaloop.common.errors import InvalidSpec
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 
-HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate"]
+LifecycleHookName: TypeAlias = Literal["postRead", "preReconcile", "postReconcile", "preDelete", "postDelete"]
+"""The hooks of components that are called before and after what Metaloop does itself."""
+HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate"] | LifecycleHookName
 HookVersion: TypeAlias = Literal["v1", "v2"]
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
 """How answers of each wire version are read, unless the controller says otherwise."""
+
+RETRY_FIELDS: Final = frozenset({"retriable", "retryAfterSeconds", "message"})
+"""The fields by which an answer says that it is none yet."""
 
 DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 """The timeout of a webhook that sets none, or none above zero."""
@@ -46,13 +51,16 @@ class HookKeys:
     """Whether an answer may change the parent's own labels and annotations."""
     states_parent: bool = True
     """Whether an answer states the status of the parent, and whether the parent is finalized."""
+    asks_for_retry: bool = False
+    """Whether an answer may say that it is none yet."""
 
     @property
     def answer_fields(self) -> frozenset[str]:
         """The fields of an answer."""
         changes = {"labels", "annotations"} if self.edits_metadata else set[str]()
         stated = {"status", "finalized"} if self.states_parent else set[str]()
-        return frozenset({self.children, "resyncAfterSeconds"} | changes | stated)
+        retry = RETRY_FIELDS if self.asks_for_retry else set[str]()
+        return frozenset({self.children, "resyncAfterSeconds"} | changes | stated | retry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

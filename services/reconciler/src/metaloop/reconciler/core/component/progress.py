@@ -17,7 +17,7 @@ A component is timed out while it has been processing for longer than its timeou
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
@@ -102,12 +102,44 @@ def timestamp(now: datetime) -> str:
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def stored_progress(status: JsonObject) -> Progress:
+    """How far a component was when its status was written."""
+    return Progress(
+        digest=unstructured.text(status, "processingDigest"),
+        revision=unstructured.integer(status, "revision"),
+        since=unstructured.text(status, "processingSince"),
+    )
+
+
 def progress_of(status: JsonObject, digest: str) -> Progress:
     """How far a component is whose status was this, and whose digest is now this."""
-    revision = unstructured.integer(status, "revision")
-    if unstructured.text(status, "processingDigest") == digest:
-        return Progress(digest=digest, revision=revision, since=unstructured.text(status, "processingSince"))
-    return Progress(digest=digest, revision=revision + 1)
+    stored = stored_progress(status)
+    return stored if stored.digest == digest else Progress(digest=digest, revision=stored.revision + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the hooks of a pass state of the status."""
+
+    fields: JsonObject = field(default_factory=dict[str, JsonValue])
+    is_whole: bool = False
+    """Whether fields that no hook stated are dropped. Otherwise they stay as they are."""
+
+    def whole(self, status: JsonObject) -> "Stated":
+        """The same and `status`, which is all that there is beside it."""
+        return Stated(fields={**self.fields, **status}, is_whole=True)
+
+    def merged(self, status: JsonObject) -> "Stated":
+        """The same and `status`. Null removes a field."""
+        return replace(self, fields={**self.fields, **status})
+
+    def over(self, former: JsonObject) -> JsonObject:
+        """The fields of the status that are not ours, where they were those of `former`."""
+        present = self.fields if self.is_whole else {**former, **self.fields}
+        return {name: value for name, value in present.items() if name not in RESERVED and value is not None}
+
+
+NOTHING_STATED: Final = Stated()
 
 
 def next_look_seconds(elapsed: float) -> float:
@@ -129,11 +161,11 @@ def not_ready(progress: Progress, waiting: Iterable[str], *, now: datetime, time
     return Verdict(state="Processing", reason="Processing", message=f"Waiting for {shown}" if shown else "Waiting")
 
 
-def status_of(component: JsonObject, stated: JsonObject | None, verdict: Verdict, progress: Progress, *, now: datetime) -> JsonObject:
-    """The status of a component, without its inventory: what a hook `stated`, and around it what is ours."""
+def status_of(component: JsonObject, stated: Stated, verdict: Verdict, progress: Progress, *, now: datetime) -> JsonObject:
+    """The status of a component, without its inventory: what the hooks `stated`, and around it what is ours."""
     former = unstructured.child_object(component, "status")
     generation = unstructured.generation(component)
-    kept = _kept(former if stated is None else stated)
+    kept = stated.over(former)
     return {
         **kept,
         "observedGeneration": generation,
@@ -150,10 +182,6 @@ def with_inventory(status: JsonObject, inventory: Inventory) -> JsonObject:
     """`status` with the inventory."""
     items: list[JsonValue] = [*inventory_json(inventory)]
     return {**status, "inventory": items}
-
-
-def _kept(status: JsonObject) -> JsonObject:
-    return {name: value for name, value in status.items() if name not in RESERVED}
 
 
 def _applied(former: JsonObject, verdict: Verdict, generation: int, now: datetime) -> JsonObject:

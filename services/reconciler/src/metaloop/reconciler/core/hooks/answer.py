@@ -30,9 +30,9 @@ def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
     if raw.get("finalized") is not True:
         check_misspelt(read, keys.children, otherwise=f"all {keys.children} would be deleted")
     return Answer(
-        status=_status(raw.get("status")),
+        status=status_in(raw.get("status")),
         children=_children(raw, keys.children),
-        resync_after_seconds=_seconds(raw.get("resyncAfterSeconds")),
+        resync_after_seconds=seconds_in(raw.get("resyncAfterSeconds")),
         finalized=_flag(raw.get("finalized")),
         labels=_changes(raw, "labels") if keys.edits_metadata else {},
         annotations=_changes(raw, "annotations") if keys.edits_metadata else {},
@@ -40,7 +40,8 @@ def sync_answer(body: bytes, *, is_strict: bool, keys: HookKeys) -> Answer:
     )
 
 
-def _status(raw: JsonValue) -> JsonObject | None:
+def status_in(raw: JsonValue) -> JsonObject | None:
+    """The `status` of an answer; None if it has none. Raises InvalidAnswer."""
     if raw is None or is_object(raw):
         return raw
     raise InvalidAnswer("status", f"must be an object, not {type_name(raw)}")
@@ -78,11 +79,12 @@ def _changes(answer: JsonObject, key: str) -> MetadataChanges:
     return changes
 
 
-def _seconds(raw: JsonValue) -> float | None:
+def seconds_in(raw: JsonValue, field: str = "resyncAfterSeconds") -> float | None:
+    """The time at `field` of an answer; None if it has none. Raises InvalidAnswer."""
     if raw is None:
         return None
     if isinstance(raw, bool) or not isinstance(raw, (int, float)):
-        raise InvalidAnswer("resyncAfterSeconds", f"must be a number, not {type_name(raw)}")
+        raise InvalidAnswer(field, f"must be a number, not {type_name(raw)}")
     return max(float(raw), LEAST_RESYNC_SECONDS) if raw > 0 else None
 
 

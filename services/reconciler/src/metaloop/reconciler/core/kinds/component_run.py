@@ -3,18 +3,24 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Final
+from typing import Final, cast
 
+from metaloop.common.api.component import ComponentController, Intervals
+from metaloop.common.api.references import Reference
 from metaloop.common.json import JsonObject, dumps_sorted
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector
+from metaloop.common.observation import Related
 from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.children.plan import NO_LONGER_DESIRED
 from metaloop.reconciler.core.component.cluster import Address, Cluster, KindName
-from metaloop.reconciler.core.component.identity import ObjectKey, key_of
+from metaloop.reconciler.core.component.identity import Marks, ObjectKey, key_of, owner_id
 from metaloop.reconciler.core.component.inventory import Item
+from metaloop.reconciler.core.component.managed_types import ANY, ManagedType
 from metaloop.reconciler.core.component.order import NAMESPACE, grouped
+from metaloop.reconciler.core.component.progress import NOTHING_STATED, Progress, Stated
+from metaloop.reconciler.core.component.references import Contents, addresses_of, contents_of, queries_of
 from metaloop.reconciler.core.component.removal import Occasion, Removal, candidates, completing, deleting, going, removal_of
 from metaloop.reconciler.core.component.target import Target
 from metaloop.reconciler.core.component.waves import (
@@ -45,6 +51,13 @@ class ComponentRun:
     observed: Observed
     rules: Rules
     items: dict[ObjectKey, Item]
+    progress: Progress
+    intervals: Intervals = field(default_factory=Intervals)
+    stated: Stated = NOTHING_STATED
+    """What the hooks stated of the status so far."""
+    references: tuple[Reference, ...] = ()
+    contents: tuple[Contents, ...] = ()
+    """What the component refers to."""
     cluster: Cluster = field(default_factory=lambda: Cluster(uid=""))
     live: dict[ObjectKey, JsonObject] = field(default_factory=dict[ObjectKey, JsonObject])
     """The objects that exist, as far as they were looked at."""
@@ -54,21 +67,59 @@ class ComponentRun:
     creates_namespaces: bool = False
     """Whether namespaces are created that objects need, and that are not among them."""
 
-    def kinds(self) -> set[KindName]:
-        """The kinds in the inventory."""
-        return {KindName(item.api_version, item.key.kind) for item in self.items.values()}
+    @property
+    def controller(self) -> ComponentController:
+        """The controller of the component."""
+        return cast("ComponentController", self.observed.controller)
+
+    def additional_types(self) -> tuple[ManagedType, ...]:
+        """The managed types that the controller lists."""
+        return tuple([ManagedType(each.group, ANY, each.kind) for each in self.controller.managed_types])
 
     # -- looking -------------------------------------------------------------------------------------------------------
+
+    def describe(self, kinds: Iterable[KindName] = ()) -> Steps[Marks]:
+        """Find out which of these kinds are served, and of those in the inventory. Returns the component's marks."""
+        in_inventory = [KindName(item.api_version, item.key.kind) for item in self.items.values()]
+        self.cluster = yield from describe_cluster({*kinds, *in_inventory})
+        return Marks(prefix=self.controller.prefix, owner_id=owner_id(self.cluster.uid, self.observed.parent))
+
+    def resolve(self, references: Sequence[Reference]) -> Steps[None]:
+        """Find the contents of the objects that the component refers to. Raises ReferenceMissing.
+
+        The subscription begins before anything is read, so that no later change is missed.
+        """
+        self.references = (*references,)
+        if not references:
+            return
+        marks = yield from self.describe()
+        self.rules = replace(self.rules, marks=marks)
+        self.infos = self._infos_of(())
+        related = yield from self._subscribed()
+        found = {key_of(obj): obj for group in related.groups for obj in group.objects}
+        missing = {key: address for key, address in addresses_of(references).items() if key not in found}
+        read = yield from read_objects([*missing.values()])
+        found |= {key: obj for key, obj in zip(missing, read, strict=True) if obj is not None}
+        self.contents = contents_of(references, found, is_deleting=self.observed.is_deleting)
 
     def look(self, targets: Iterable[Target]) -> Steps[None]:
         """Subscribe to the objects in the inventory, and take those that are observed as they are."""
         self.infos = self._infos_of(targets)
-        queries = self._queries()
+        related = yield from self._subscribed()
+        objects = (obj for group in related.groups for obj in group.objects)
+        # What the component refers to is observed too, but perhaps later than its own objects are.
+        own = (obj for obj in objects if not self.references or self.rules.marks.ownership(obj) == "ours")
+        self.live = {key_of(obj): obj for obj in own}
+
+    def _subscribed(self) -> Steps[Related]:
+        """What is observed of the objects in the inventory, and of those that the component refers to."""
+        queries = [*queries_of(self.references), *self._queries()]
         fingerprint = sha256(dumps_sorted([query.to_wire() for query in queries])).hexdigest()
         related = self.observed.related
         if related is None or related.fingerprint != fingerprint:
             related = yield from subscribe_related(fingerprint, queries)
-        self.live = {key_of(obj): obj for group in related.groups for obj in group.objects}
+            self.observed = replace(self.observed, related=related)
+        return related
 
     def _infos_of(self, targets: Iterable[Target]) -> dict[ObjectKey, ResourceInfo]:
         infos = {target.key: target.info for target in targets if target.info is not None}

@@ -1,0 +1,53 @@
+"""What a pass over a component writes into its status, and what it tells of errors there."""
+
+from metaloop.common.errors import MetaloopError, Transient
+from metaloop.common.faults import Fault
+from metaloop.common.json import JsonObject
+from metaloop.reconciler.core.component.progress import TIMEOUT, Verdict, not_ready, status_of, with_inventory
+from metaloop.reconciler.core.kinds.component_run import ComponentRun
+from metaloop.reconciler.core.model import ParentEdit
+from metaloop.reconciler.core.parent.edits import with_status
+from metaloop.reconciler.core.steps import Steps, edit_parent
+
+
+def write_status(run: ComponentRun, verdict: Verdict) -> Steps[JsonObject | None]:
+    """Write the status with the inventory. Returns the component as it is now; None if it is gone."""
+
+    def mutate(component: JsonObject) -> JsonObject | None:
+        status = status_of(component, run.stated, verdict, run.progress, now=run.rules.now)
+        return with_status(component, with_inventory(status, run.items))
+
+    written = yield from edit_parent(run.observed, ParentEdit(name="Status", mutate=mutate, subresource="status"))
+    if written is not None:
+        run.observed = run.observed.with_parent(written)
+    return written
+
+
+def verdict_of(run: ComponentRun) -> Verdict:
+    """What a pass says of a component whose objects are not all ready."""
+    failed = [each for key, each in run.waiting.items() if key in run.items and run.items[key].status == "Failed"]
+    if failed:
+        return Verdict(state="Error", reason="DependentFailed", message="; ".join(failed))
+    return not_ready(run.progress, run.waiting.values(), now=run.rules.now, timeout_seconds=run.intervals.timeout)
+
+
+def verdict_on(error: MetaloopError, run: ComponentRun) -> Verdict:
+    """What an error says of a component. What ends by itself is only a delay."""
+    if error.fault is Fault.CONFLICT:
+        return not_ready(run.progress, (), now=run.rules.now, timeout_seconds=run.intervals.timeout)
+    is_late = run.progress.is_timed_out(run.rules.now, run.intervals.timeout)
+    if _is_retriable(error):
+        return Verdict(state="Pending", reason=TIMEOUT if is_late else "Retrying", message=str(error))
+    return Verdict(state="Error", reason=TIMEOUT if is_late else error.fault.reason, message=str(error))
+
+
+def verdict_on_deletion(error: MetaloopError) -> Verdict:
+    """What an error says of a component that is being deleted."""
+    if _is_retriable(error):
+        return Verdict(state="DeletionPending", reason="DeletionRetrying", message=str(error))
+    return Verdict(state="Error", reason=error.fault.reason, message=str(error))
+
+
+def _is_retriable(error: MetaloopError) -> bool:
+    """Whether the component has not failed, and only has to wait."""
+    return isinstance(error, Transient) or error.fault is Fault.REFERENCE_MISSING
