@@ -22,11 +22,13 @@ CONFIG_MAPS = ResourceInfo(api_version="v1", resource="configmaps", kind="Config
 SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 NAMESPACES = ResourceInfo(api_version="v1", resource="namespaces", kind="Namespace", namespaced=False, has_status=True)
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False, has_status=True)
-COMPOSITES, DECORATORS = (KINDS[kind].resource for kind in ("CompositeController", "DecoratorController"))
+COMPOSITES, DECORATORS, COMPONENTS = (
+    KINDS[kind].resource for kind in ("CompositeController", "DecoratorController", "ComponentController")
+)
 REVISIONS = ResourceInfo(
     api_version="metacontroller.k8s.io/v1alpha1", resource="controllerrevisions", kind="ControllerRevision", namespaced=True
 )
-SERVED = (THINGS, CONFIG_MAPS, SECRETS, NAMESPACES, NODES, COMPOSITES, DECORATORS, REVISIONS)
+SERVED = (THINGS, CONFIG_MAPS, SECRETS, NAMESPACES, NODES, COMPOSITES, DECORATORS, COMPONENTS, REVISIONS)
 
 
 class MemoryCluster:
@@ -97,6 +99,15 @@ class MemoryCluster:
             "hooks": {"sync": {"webhook": {"url": "http://hook.example/sync"}}},
         }
         return self.put(COMPOSITES, {"metadata": {"name": name}, "spec": {**own, **spec}})  # type: ignore[dict-item]
+
+    def component(self, name: str, *, prefix: str) -> JsonObject:
+        """A stored ComponentController of Things."""
+        spec: JsonObject = {
+            "prefix": prefix,
+            "parentResource": {"apiVersion": THINGS.api_version, "resource": THINGS.resource},
+            "generator": {"webhook": {"url": "http://hook.example/"}},
+        }
+        return self.put(COMPONENTS, {"metadata": {"name": name}, "spec": spec})
 
     def decorator(self, name: str, *, labels: JsonObject | None = None, **spec: object) -> JsonObject:
         """A stored DecoratorController of Things with these labels, and ConfigMaps as attachments."""

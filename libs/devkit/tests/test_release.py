@@ -20,9 +20,11 @@ def held(cluster: MemoryCluster, info: ResourceInfo, name: str, *finalizers: str
     return cluster.put(info, {"metadata": metadata})
 
 
-async def run(cluster: MemoryCluster, controller: str = "cc/gone", *, resource: str = "", dry_run: bool = False) -> None:
+async def run(
+    cluster: MemoryCluster, controller: str = "cc/gone", *, resource: str = "", finalizer: str = "", dry_run: bool = False
+) -> None:
     """The command."""
-    await release(controller, kubeconfig=str(cluster.kubeconfig), resource=resource, dry_run=dry_run)
+    await release(controller, kubeconfig=str(cluster.kubeconfig), resource=resource, finalizer=finalizer, dry_run=dry_run)
 
 
 async def test_finalizer_of_the_controller_is_removed_and_others_stay(cluster: MemoryCluster) -> None:
@@ -123,3 +125,27 @@ async def test_controllers_themselves_are_objects_like_others(cluster: MemoryClu
     await run(cluster)
 
     assert unstructured.finalizers(other) == []
+
+
+OF_COMPONENTS = "op.example.com/finalizer"
+
+
+async def test_controller_that_names_its_finalizer_is_asked_for_it(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    unstructured.metadata(cluster.component("gone", prefix="op.example.com"))["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    thing = held(cluster, THINGS, "p", OF_COMPONENTS)
+
+    await run(cluster, "ComponentController/gone")
+
+    assert unstructured.finalizers(thing) == []
+    assert f"1 objects had the finalizer {OF_COMPONENTS}" in capsys.readouterr().err
+
+
+async def test_finalizer_of_a_controller_that_is_gone_has_to_be_named_if_it_named_it(cluster: MemoryCluster) -> None:
+    thing = held(cluster, THINGS, "p", OF_COMPONENTS)
+
+    with pytest.raises(DevkitError, match="add --finalizer NAME"):
+        await run(cluster, "ComponentController/gone")
+    assert unstructured.finalizers(thing) == [OF_COMPONENTS]
+
+    await run(cluster, "ComponentController/gone", finalizer=OF_COMPONENTS)
+    assert unstructured.finalizers(thing) == []

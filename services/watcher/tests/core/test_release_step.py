@@ -54,3 +54,14 @@ def test_the_message_about_finalizers_left_says_how_to_remove_them():
     assert "things n/a, things n/b, things n/c, …" in message
     assert "metaloop release-finalizers CompositeController/x" in message
     assert "metaloop.dev/on-deletion: release-finalizers" in message
+
+
+@pytest.mark.parametrize(
+    ("finalizer", "command"),
+    [
+        ("metacontroller.io/compositecontroller-x", "`metaloop release-finalizers CompositeController/x`"),
+        ("op.example.com/finalizer", "`metaloop release-finalizers CompositeController/x --finalizer op.example.com/finalizer`"),
+    ],
+)
+def test_finalizer_is_part_of_the_command_where_the_name_does_not_tell_it(finalizer: str, command: str):
+    assert command in finalizers_left_message(finalizer, ["things n/a"], kind="CompositeController", name="x")

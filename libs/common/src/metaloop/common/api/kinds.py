@@ -33,6 +33,8 @@ class ControllerKind:
     """The controller in a raw object. Raises InvalidSpec with the first invalid field."""
     update_methods: tuple[UpdateMethod, ...] = ALL_METHODS
     """How its controllers may update children; empty where policies say that."""
+    names_finalizer: bool = False
+    """Whether each controller says itself what its finalizer is called."""
     is_optional: bool = False
     """Whether a cluster may lack its resource, as one does where only Metacontroller's own kinds are installed."""
 
@@ -80,6 +82,7 @@ KINDS: Final = by_name(
         short_names=("components", "compctl"),
         parse=parse_component,
         update_methods=(),
+        names_finalizer=True,
         is_optional=True,
     ),
 )

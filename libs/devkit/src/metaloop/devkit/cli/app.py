@@ -232,10 +232,13 @@ def release_command(
     resource: Annotated[
         str, typer.Option(help="Only objects of this resource, as `things` or `things.example.com`. Default: all kinds.")
     ] = "",
+    finalizer: Annotated[
+        str, typer.Option(help="The finalizer, where it does not follow from the controller's name: PREFIX/finalizer of components.")
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the objects that have the finalizer.")] = False,
 ) -> None:
     """Remove the finalizer of a deleted controller from all objects that still have it, so that they can be deleted."""
-    run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run))
+    run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run, finalizer=finalizer))
 
 
 @app.command("rbac")

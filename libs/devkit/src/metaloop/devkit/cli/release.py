@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import typer
 
 from metaloop.common.api.controller import finalizer_of
-from metaloop.common.api.kinds import named
-from metaloop.common.errors import Refused
+from metaloop.common.api.kinds import KINDS, named, parse_controller
+from metaloop.common.errors import InvalidSpec, Refused
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject
 from metaloop.common.kube import finalizers
@@ -21,22 +21,35 @@ _NOT_FOUND = 404
 _NOT_ALLOWED = 405
 
 
-async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: bool) -> None:
+async def release(controller: str, *, kubeconfig: str, resource: str, dry_run: bool, finalizer: str = "") -> None:
     """Remove the finalizer of a deleted controller from all objects that have it, and print these objects.
 
-    Raises ControllerExists.
+    `finalizer` is its name, where it does not follow from the name of the controller. Raises ControllerExists.
     """
     kind, name = controller_named(controller)
     if not kind:
         raise DevkitError(f"{controller} should be {named(name)}")
-    finalizer = finalizer_of(ControllerId(kind, name))
     async with KubeClient.connect(kubeconfig) as kube:
-        alive = [each for each in await installed(kube, kind=kind, name=name) if not unstructured.is_deleting(each)]
+        found = await installed(kube, kind=kind, name=name)
+        finalizer = finalizer or _finalizer(ControllerId(kind, name), found)
+        alive = [each for each in found if not unstructured.is_deleting(each)]
         if alive and not dry_run:
             raise ControllerExists(f"{kind} {name} still exists: while it has a finalize hook, it would add its finalizer again")
         resources = _chosen((await served_by(kube)).values(), resource)
         released = sum([await _release_all(kube, each, finalizer, dry_run=dry_run) for each in resources])
     console.message(f"{released} objects {'have' if dry_run else 'had'} the finalizer {finalizer}")
+
+
+def _finalizer(controller: ControllerId, found: Iterable[JsonObject]) -> str:
+    """The finalizer of a controller. Raises DevkitError if only the controller could say it, and it is gone."""
+    if not KINDS[controller.kind].names_finalizer:
+        return finalizer_of(controller)
+    for raw in found:
+        try:
+            return parse_controller(raw).finalizer
+        except InvalidSpec as error:
+            raise DevkitError(f"{controller} does not say what its finalizer is called ({error}): add --finalizer NAME") from error
+    raise DevkitError(f"{controller} is gone, and said itself what its finalizer is called: add --finalizer NAME, such as PREFIX/finalizer")
 
 
 def _chosen(resources: Iterable[ResourceInfo], word: str) -> list[ResourceInfo]:

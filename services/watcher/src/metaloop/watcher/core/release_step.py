@@ -3,6 +3,7 @@
 from enum import Enum
 
 from metaloop.common.api import ON_DELETION_ANNOTATION, RELEASE_FINALIZER, RELEASE_FINALIZERS
+from metaloop.common.api.controller import finalizer_of
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.job import ControllerId
 from metaloop.common.json import JsonObject
@@ -71,8 +72,9 @@ def finalizers_kept_message(finalizer: str, problem: str) -> str:
 def finalizers_left_message(finalizer: str, holders: list[str], *, kind: str, name: str) -> str:
     """The message about parents that still hold the finalizer of a deleted controller."""
     named = ", ".join(holders[:3]) + (", …" if len(holders) > 3 else "")
+    option = "" if finalizer == finalizer_of(ControllerId(kind, name)) else f" --finalizer {finalizer}"
     return (
         f"{len(holders)} parents still have the finalizer {finalizer}, and nobody takes it off: they can't be deleted ({named}). "
-        f"`metaloop release-finalizers {kind}/{name}` takes it off; or create the controller again. "
+        f"`metaloop release-finalizers {kind}/{name}{option}` takes it off; or create the controller again. "
         f"To have that done whenever a controller is deleted, annotate it with {ON_DELETION_ANNOTATION}: {RELEASE_FINALIZERS}"
     )
