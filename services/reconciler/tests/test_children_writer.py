@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from builders import CONFIG_MAPS, config_map, observed
+from component_world import a_component_controller
 from fake_api import FakeApi
 from fake_hooks import FakeRecorder
 
@@ -70,3 +71,13 @@ async def test_effects_keep_versions_and_not_the_children_themselves():
 
     assert [{*done.written} for done in effects.done if done.written is not None] == [{"metadata"}, {"metadata"}]
     assert all(unstructured.uid(done.written) and unstructured.resource_version(done.written) for done in effects.done if done.written)
+
+
+async def test_effects_keep_the_children_where_the_sync_reads_them():
+    reading = replace(observed(), controller=a_component_controller())
+
+    effects = await writer(width=2).carry_out(creations(1), observed=reading, api=FakeApi())
+
+    [written] = [done.written for done in effects.done]
+    assert written is not None
+    assert (written["kind"], unstructured.name(written)) == ("ConfigMap", "map-0")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from components import MARKS, PREFIX, api_service, crd, going, live, manifest, target, targets, widget
+from counting import CountingInventory
 
 from metaloop.common.api.policies import DeletePolicy, Policies
 from metaloop.common.json import JsonObject
@@ -130,3 +131,15 @@ def test_item_of_an_object_that_is_deleted_says_so():
     [item] = inventory(manifest()).values()
 
     assert deleting(item) == replace(item, phase="Deleting", status="Terminating")
+
+
+def test_time_grows_with_the_number_of_items_and_no_faster():
+    spaces = [manifest("Namespace", f"n{index}") for index in range(100)]
+    types = [crd(kind=f"Kind{index}") for index in range(100)]
+    contents = [manifest(name="a", namespace=f"n{index}", delete_order="1") for index in range(100)]
+    items = CountingInventory(inventory(*spaces, *types, *contents))
+
+    found = candidates(items, "delete", managed_types_in({}))
+
+    assert len(found) == len(types)
+    assert items.looked_at <= 2 * len(items)

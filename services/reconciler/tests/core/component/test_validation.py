@@ -2,6 +2,7 @@
 
 import pytest
 from components import api_service, crd, manifest, targets, widget
+from counting import CountingInventory
 
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.json import JsonObject
@@ -69,3 +70,14 @@ def test_content_may_go_before_its_holder(holder: JsonObject, content: JsonObjec
 
     require_consistent(scheduled(before, targets(holder)))
     require_consistent(scheduled(before, []))
+
+
+def test_time_grows_with_the_number_of_items_and_no_faster():
+    spaces = [manifest("Namespace", f"n{index}") for index in range(100)]
+    types = [crd(kind=f"Kind{index}") for index in range(100)]
+    contents = [manifest(name="a", namespace=f"n{index}") for index in range(100)]
+    items = CountingInventory(scheduled({}, targets(*spaces, *types, *contents)))
+
+    require_consistent(items)
+
+    assert items.looked_at <= 2 * len(items)

@@ -14,10 +14,11 @@ from typing import Final, Literal, TypeAlias
 from metaloop.common.api.policies import DeletePolicy
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.component.holdings import holdings_of
 from metaloop.reconciler.core.component.identity import Marks, ObjectKey
 from metaloop.reconciler.core.component.inventory import Inventory, Item
 from metaloop.reconciler.core.component.managed_types import ManagedType, is_managed
-from metaloop.reconciler.core.component.order import NAMESPACE, GroupKind, grouped
+from metaloop.reconciler.core.component.order import grouped
 
 Occasion: TypeAlias = Literal["apply", "delete"]
 """Why objects go: the component no longer wants them, or it goes itself."""
@@ -60,7 +61,10 @@ def candidates(inventory: Inventory, occasion: Occasion, types: Sequence[Managed
     """The items that may go now: those of the first wave, and of these only the instances of managed types, if any."""
     _, wave = next(grouped(going(inventory, occasion), lambda item: item.delete_order), (0, []))
     instances = tuple([item for item in wave if _is_instance(item, types)])
-    return instances or tuple([item for item in wave if not _is_held(item, inventory)])
+    if instances:
+        return instances
+    holdings = holdings_of(inventory.values())
+    return tuple([item for item in wave if not holdings.of(item)])
 
 
 def removal_of(wave: Iterable[Item], live: Mapping[ObjectKey, JsonObject], marks: Marks, *, occasion: Occasion) -> Removal:
@@ -91,11 +95,3 @@ def completing(item: Item, *, is_present: bool) -> Item:
 
 def _is_instance(item: Item, types: Sequence[ManagedType]) -> bool:
     return is_managed(types, group=item.key.group, version=item.version, kind=item.key.kind)
-
-
-def _is_held(item: Item, inventory: Inventory) -> bool:
-    """Whether another object has to go first: one in this namespace, or an instance of this type."""
-    others = [each for each in inventory.values() if each.key != item.key]
-    if GroupKind(item.key.group, item.key.kind) == NAMESPACE:
-        return any(each.key.namespace == item.key.name for each in others)
-    return any(_is_instance(each, item.managed_types) for each in others)

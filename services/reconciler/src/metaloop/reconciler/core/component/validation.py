@@ -6,36 +6,19 @@ Rules
     2. A type or a namespace does not go while an instance, or an object in it, stays.
 """
 
-from collections.abc import Iterable, Iterator
-
 from metaloop.common.errors import InvalidAnswer
+from metaloop.reconciler.core.component.holdings import holdings_of
 from metaloop.reconciler.core.component.inventory import Inventory, Item
-from metaloop.reconciler.core.component.managed_types import is_managed
-from metaloop.reconciler.core.component.order import NAMESPACE, GroupKind
 
 
 def require_consistent(inventory: Inventory) -> None:
     """Raise InvalidAnswer for the first two items whose orders contradict each other."""
+    holdings = holdings_of(inventory.values())
     for holder in inventory.values():
-        for content in _contents_of(holder, inventory.values()):
+        for content in holdings.of(holder):
             problem = _problem(holder, content)
             if problem:
                 raise InvalidAnswer("children", problem)
-
-
-def _contents_of(holder: Item, items: Iterable[Item]) -> Iterator[Item]:
-    """The items that need another one: the instances of its types, and the objects in its namespace."""
-    if holder.managed_types:
-        for item in items:
-            if is_managed(holder.managed_types, group=item.key.group, version=item.version, kind=item.key.kind):
-                yield item
-    if is_namespace_item(holder):
-        yield from (item for item in items if item.key.namespace == holder.key.name)
-
-
-def is_namespace_item(item: Item) -> bool:
-    """Whether an item is a Namespace."""
-    return GroupKind(item.key.group, item.key.kind) == NAMESPACE
 
 
 def _problem(holder: Item, content: Item) -> str:
