@@ -1,7 +1,7 @@
 """What is sent to have a child applied by the API server, and what each of its refusals means."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from builders import CONFIG_MAPS, a_parent, config_map, stored
@@ -10,7 +10,7 @@ from fake_hooks import FakeRecorder
 
 from metaloop.common.api import LAST_APPLIED_ANNOTATION
 from metaloop.common.errors import ApiStatus, Conflict, MetaloopError
-from metaloop.common.json import JsonObject, loads
+from metaloop.common.json import JsonObject, JsonValue, loads
 from metaloop.common.kube.client import APPLY_PATCH, JSON_PATCH
 from metaloop.common.kube.errors import AlreadyExists, Invalid, NotFound
 from metaloop.common.objects import unstructured
@@ -189,6 +189,38 @@ async def test_child_that_is_deleted_during_its_migration_is_looked_for_again():
 
     with pytest.raises(Conflict, match="deleted meanwhile"):
         await writer().update(applying(annotated(OBSERVED)), PARENT, api=api)
+
+
+# -- from the fields of others -----------------------------------------------------------------------------------------
+
+
+def edited_by(*managers: str) -> JsonObject:
+    """The object with a field of each of these managers."""
+    entries: list[JsonValue] = [
+        {"manager": each, "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {f"f:{each}": {}}}} for each in managers
+    ]
+    return {**OBSERVED, "metadata": {**unstructured.metadata(OBSERVED), "managedFields": entries}}
+
+
+@pytest.mark.parametrize(
+    ("folded", "managers", "is_migrated"),
+    [
+        ((), ("metaloop",), True),
+        ((), ("kubectl-edit",), False),
+        (("kubectl",), ("kubectl-edit",), True),
+        (("kubectl",), ("helm",), False),
+        (("kubectl",), (), False),
+    ],
+)
+async def test_fields_that_become_ours_are_folded_before_the_apply(
+    folded: tuple[str, ...], managers: tuple[str, ...], *, is_migrated: bool
+):
+    api = PatchedApi()
+    api.put(CONFIG_MAPS, edited_by(*managers))
+
+    await writer().update(replace(applying(OBSERVED), folded_managers=folded), PARENT, api=api)
+
+    assert [sent.content_type for sent in api.sent] == [*([JSON_PATCH] if is_migrated else []), APPLY_PATCH]
 
 
 # -- dry runs ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Rules
        that says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,7 @@ from metaloop.common.kube.client import APPLY_PATCH, JSON_PATCH
 from metaloop.common.kube.errors import AlreadyExists, Invalid, NotFound
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.apply.last_applied import is_annotated
-from metaloop.reconciler.core.apply.migration import migration_of
+from metaloop.reconciler.core.apply.migration import is_to_be_migrated, migration_of
 from metaloop.reconciler.core.model import ApplyChild, RecreateChild
 from metaloop.reconciler.ports import Api, Recorder
 
@@ -46,8 +47,9 @@ class ServerSideWriter:
     async def update(self, action: ApplyChild | RecreateChild, parent: JsonObject, *, api: Api) -> JsonObject:
         """Applies the configuration to a child. Raises Conflict if it was deleted or replaced."""
         observed: JsonObject = action.observed or {}
-        if is_annotated(observed):
-            await self._migrate(action, observed, api)
+        folded = action.folded_managers if isinstance(action, ApplyChild) else None
+        if folded is not None or is_annotated(observed):
+            await self._migrate(action, observed, api, others=folded or ())
         sent = _with_metadata(action.obj, uid=unstructured.uid(observed))
         try:
             return await self._apply(action, api, sent, force=False)
@@ -65,14 +67,16 @@ class ServerSideWriter:
         """The child as an apply would change it. Raises Invalid if the change is not allowed."""
         return await self._apply(action, api, _with_metadata(action.obj, uid=unstructured.uid(action.observed)), force=True, params=DRY_RUN)
 
-    async def _migrate(self, action: ApplyChild | RecreateChild, observed: JsonObject, api: Api) -> None:
+    async def _migrate(self, action: ApplyChild | RecreateChild, observed: JsonObject, api: Api, *, others: Sequence[str]) -> None:
+        """Makes ours what we wrote by updates, and what the `others` wrote. What is observed has no managed fields."""
         space, name = unstructured.namespace(observed), unstructured.name(observed)
         try:
             live = await api.get(action.info, space, name)
             if unstructured.uid(live) != unstructured.uid(observed):
                 raise Conflict("it was replaced by another object meanwhile")
-            patch = dumps(migration_of(live, manager=self.field_manager))
-            await api.patch(action.info, space, name, patch, JSON_PATCH)
+            if is_annotated(live) or is_to_be_migrated(live, manager=self.field_manager, others=others):
+                patch = dumps(migration_of(live, manager=self.field_manager, others=others))
+                await api.patch(action.info, space, name, patch, JSON_PATCH)
         except NotFound as error:
             raise Conflict("it was deleted meanwhile") from error
 

@@ -11,7 +11,7 @@ AdoptionPolicy: TypeAlias = Literal["IfUnowned", "Never", "Always"]
 """What happens to an object that exists before it enters the inventory, and is not the component's."""
 ReconcilePolicy: TypeAlias = Literal["OnObjectChange", "OnObjectOrComponentChange", "Once"]
 """Which changes make an object out of date."""
-UpdatePolicy: TypeAlias = Literal["Replace", "SsaMerge", "Recreate"]
+UpdatePolicy: TypeAlias = Literal["Replace", "SsaMerge", "SsaOverride", "Recreate"]
 """How an object that is out of date is brought up to date."""
 DeletePolicy: TypeAlias = Literal["Delete", "Orphan", "OrphanOnApply", "OrphanOnDelete"]
 """Whether an object that has to go is left alone: never, always, or only where the component stays or goes."""
@@ -22,12 +22,13 @@ DriftDetection: TypeAlias = Literal["Fields", "Digest"]
 
 ADOPTION: Final[tuple[AdoptionPolicy, ...]] = ("IfUnowned", "Never", "Always")
 RECONCILE: Final[tuple[ReconcilePolicy, ...]] = ("OnObjectChange", "OnObjectOrComponentChange", "Once")
-UPDATE: Final[tuple[UpdatePolicy, ...]] = ("Replace", "SsaMerge", "Recreate")
+UPDATE: Final[tuple[UpdatePolicy, ...]] = ("Replace", "SsaMerge", "SsaOverride", "Recreate")
 DELETE: Final[tuple[DeletePolicy, ...]] = ("Delete", "Orphan", "OrphanOnApply", "OrphanOnDelete")
 MISSING_NAMESPACES: Final[tuple[MissingNamespaces, ...]] = ("Create", "DoNotCreate")
 DRIFT_DETECTION: Final[tuple[DriftDetection, ...]] = ("Fields", "Digest")
 
 DEFAULT_REAPPLY_SECONDS: Final = 3600.0
+DEFAULT_OVERRIDDEN_MANAGERS: Final = ("kubectl",)
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -40,6 +41,8 @@ class Policies:
     reconcile: ReconcilePolicy = "OnObjectChange"
     update: UpdatePolicy = "Replace"
     delete: DeletePolicy = "Delete"
+    overridden_managers: tuple[str, ...] = DEFAULT_OVERRIDDEN_MANAGERS
+    """The field managers whose fields `SsaOverride` takes over: all whose names begin so."""
     missing_namespaces: MissingNamespaces = "Create"
     drift_detection: DriftDetection = "Fields"
     reapply_seconds: float = DEFAULT_REAPPLY_SECONDS

@@ -178,6 +178,9 @@ class ApplyChild:
     obj: JsonObject
     reason: str
     observed: JsonObject | None
+    folded_managers: tuple[str, ...] | None = None
+    """Whose fields become ours first, beside those that we wrote by updates: the managers whose names begin so. None:
+    only an object with our annotation is looked at for such fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

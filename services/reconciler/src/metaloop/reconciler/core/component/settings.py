@@ -40,6 +40,8 @@ class ObjectSettings:
     adoption: AdoptionPolicy = "IfUnowned"
     reconcile: ReconcilePolicy = "OnObjectChange"
     update: UpdatePolicy = "Replace"
+    overridden_managers: tuple[str, ...] = ()
+    """Whose fields `SsaOverride` takes over."""
     delete: DeletePolicy = "Delete"
     apply_order: int = 0
     purge_order: int | None = None
@@ -59,6 +61,7 @@ def object_settings(obj: JsonObject, *, prefix: str, policies: Policies, field: 
         adoption=cast("AdoptionPolicy", read.choice("adoption-policy", ADOPTION) or policies.adoption),
         reconcile=cast("ReconcilePolicy", read.choice("reconcile-policy", RECONCILE) or policies.reconcile),
         update=cast("UpdatePolicy", read.choice("update-policy", UPDATE) or policies.update),
+        overridden_managers=policies.overridden_managers,
         delete=cast("DeletePolicy", read.choice("delete-policy", DELETE) or policies.delete),
         apply_order=read.order("apply-order") or 0,
         purge_order=purge_order,
