@@ -61,6 +61,7 @@ def test_policies_and_durations_are_read():
         "delete": "OrphanOnDelete",
         "missingNamespaces": "DoNotCreate",
         "driftDetection": "Digest",
+        "overriddenManagers": ["kubectl", "helm"],
     }
     intervals = {"requeueInterval": "1m", "retryInterval": "5s", "timeout": "1h30m", "reapplyInterval": "10m"}
 
@@ -73,6 +74,7 @@ def test_policies_and_durations_are_read():
         delete="OrphanOnDelete",
         missing_namespaces="DoNotCreate",
         drift_detection="Digest",
+        overridden_managers=("kubectl", "helm"),
     )
     assert parsed.intervals == Intervals(requeue=60, retry=5, timeout=5400, reapply=600)
 
@@ -104,6 +106,25 @@ def test_additional_managed_types_are_read():
     )
 
 
+@pytest.mark.parametrize(
+    ("group", "kind", "is_covered"),
+    [
+        ("", "Thing", True),
+        ("other", "Thing", False),
+        ("a.example.com", "Any", True),
+        ("example.com", "Any", False),
+        ("b.io", "Pipe", True),
+        ("b.io", "Line", False),
+    ],
+)
+def test_status_hook_is_asked_about_its_kinds(group: str, kind: str, *, is_covered: bool):
+    kinds = [{"group": "", "kind": "Thing"}, {"group": "*.example.com", "kind": "*"}, {"group": "b.io", "kind": "Pipe"}]
+    hook = parse_component(component_controller(hooks={"status": {**WEBHOOK, "kinds": kinds}})).status_hook
+
+    assert hook is not None
+    assert (hook.hook.name, hook.covers(group, kind)) == ("status", is_covered)
+
+
 INVALID: list[tuple[dict[str, object], str]] = [
     ({"prefix": ""}, "spec.prefix: must be a non-empty string"),
     ({"prefix": "Op.example.com"}, "spec.prefix: must be a DNS name"),
@@ -121,7 +142,8 @@ INVALID: list[tuple[dict[str, object], str]] = [
     ({"policies": []}, "spec.policies: must be an object"),
     ({"policies": {"adopt": "Never"}}, "spec.policies.adopt: is unknown"),
     ({"policies": {"adoption": "never"}}, "spec.policies.adoption: must be one of IfUnowned, Never, Always"),
-    ({"policies": {"update": "SsaOverride"}}, "spec.policies.update: must be one of Replace, SsaMerge, Recreate"),
+    ({"policies": {"update": "Patch"}}, "spec.policies.update: must be one of Replace, SsaMerge, SsaOverride, Recreate"),
+    ({"policies": {"overriddenManagers": "kubectl"}}, "spec.policies.overriddenManagers: must be a list of strings"),
     ({"requeueInterval": 10}, "spec.requeueInterval: must be a duration"),
     ({"retryInterval": "10"}, "spec.retryInterval: must be a duration"),
     ({"timeout": "-1s"}, "spec.timeout: must be a duration"),
@@ -139,6 +161,9 @@ INVALID: list[tuple[dict[str, object], str]] = [
     ({"hooks": {"postRead": {}}}, "spec.hooks.postRead.webhook: is missing"),
     ({"hooks": {"preDelete": {"webhook": {}}}}, "spec.hooks.preDelete.webhook: needs a url"),
     ({"hooks": {"preDelete": {**WEBHOOK, "timeout": "1s"}}}, "spec.hooks.preDelete.timeout: is unknown"),
+    ({"hooks": {"status": WEBHOOK}}, "spec.hooks.status.kinds: is missing"),
+    ({"hooks": {"status": {"kinds": [{"group": "", "kind": "Pod"}]}}}, "spec.hooks.status.webhook: is missing"),
+    ({"hooks": {"status": {**WEBHOOK, "kinds": [{"kind": "Pod"}]}}}, "spec.hooks.status.kinds[0].group: must be"),
     ({"references": [{"path": ".spec.a"}]}, "spec.references[0].kind: must be a non-empty string"),
     ({"defaultServiceAccount": "x"}, "spec.defaultServiceAccount: is not supported yet"),
 ]

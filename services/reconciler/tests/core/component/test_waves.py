@@ -192,6 +192,7 @@ UPDATES: list[tuple[UpdatePolicy, type, type, type]] = [
     # policy, an absent object, one that is out of date, one that is adopted
     ("Replace", CreateChild, UpdateChild, UpdateChild),
     ("SsaMerge", ApplyChild, ApplyChild, ApplyChild),
+    ("SsaOverride", ApplyChild, ApplyChild, ApplyChild),
     ("Recreate", CreateChild, DeleteChild, UpdateChild),
 ]
 

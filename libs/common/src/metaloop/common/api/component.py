@@ -13,6 +13,7 @@ from metaloop.common.api.controller import Controller, ParentRule, spec_of
 from metaloop.common.api.hook import Hook, HookKeys, Hooks, LifecycleHookName, hook_in
 from metaloop.common.api.policies import (
     ADOPTION,
+    DEFAULT_OVERRIDDEN_MANAGERS,
     DEFAULT_REAPPLY_SECONDS,
     DELETE,
     DRIFT_DETECTION,
@@ -39,6 +40,7 @@ KIND: Final = "ComponentController"
 KEYS: Final = HookKeys(parent="parent", children="children", edits_metadata=False, asks_for_retry=True)
 
 DEFAULT_REQUEUE_SECONDS: Final = 600.0
+ANY: Final = "*"
 
 _SPEC_FIELDS: Final = (
     "prefix",
@@ -86,12 +88,32 @@ _NO_DURATION: Final = "must be a duration like 10s or 1h30m"
 
 @dataclass(frozen=True, slots=True)
 class TypePattern:
-    """Types that are managed although no object of a component makes them known."""
+    """Types, by group and kind."""
 
     group: str
     """A group, `*` for all, or `*.SUFFIX` for those that end so."""
     kind: str
     """A kind, or `*` for all."""
+
+    def covers(self, group: str, kind: str) -> bool:
+        """Whether a type is among them."""
+        return self.kind in {ANY, kind} and _covers_group(self.group, group)
+
+
+def _covers_group(pattern: str, group: str) -> bool:
+    return pattern in {ANY, group} or (pattern.startswith("*.") and group.endswith(pattern[1:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusHook:
+    """The hook that says how objects of certain kinds are."""
+
+    hook: Hook
+    kinds: tuple[TypePattern, ...]
+
+    def covers(self, group: str, kind: str) -> bool:
+        """Whether it is asked about objects of a kind."""
+        return any(each.covers(group, kind) for each in self.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +160,7 @@ class ComponentController(Controller):
     references: tuple[ReferenceRule, ...]
     lifecycle_hooks: Mapping[LifecycleHookName, Hook]
     """Those that are declared."""
+    status_hook: StatusHook | None
     parent_fields: ParentFields
 
     @property
@@ -173,9 +196,10 @@ def parse_component(raw: JsonObject) -> ComponentController:
         generate=_generator(spec),
         policies=_policies(spec),
         intervals=_intervals(spec),
-        managed_types=_managed_types(spec),
+        managed_types=_type_patterns(spec, "additionalManagedTypes", "spec"),
         references=parse_references(spec),
         lifecycle_hooks=_lifecycle_hooks(spec),
+        status_hook=_status_hook(spec),
         parent_fields=_parent_fields(spec),
     )
 
@@ -207,7 +231,7 @@ def _generator(spec: JsonObject) -> Hook:
 
 def _lifecycle_hooks(spec: JsonObject) -> dict[LifecycleHookName, Hook]:
     raw = fields.object_at(spec, "hooks", "spec") or {}
-    fields.require_known(raw, "spec.hooks", known=LIFECYCLE_HOOKS)
+    fields.require_known(raw, "spec.hooks", known=(*LIFECYCLE_HOOKS, "status"))
     hooks: dict[LifecycleHookName, Hook] = {}
     for name in LIFECYCLE_HOOKS:
         stated = fields.object_at(raw, name, "spec.hooks")
@@ -216,6 +240,18 @@ def _lifecycle_hooks(spec: JsonObject) -> dict[LifecycleHookName, Hook]:
             fields.require_known(stated, field, known=("version", "webhook"))
             hooks[name] = _with_webhook(hook_in(stated, name, field), field)
     return hooks
+
+
+def _status_hook(spec: JsonObject) -> StatusHook | None:
+    field = "spec.hooks.status"
+    raw = fields.object_at(fields.object_at(spec, "hooks", "spec") or {}, "status", "spec.hooks")
+    if raw is None:
+        return None
+    fields.require_known(raw, field, known=("version", "webhook", "kinds"))
+    kinds = _type_patterns(raw, "kinds", field)
+    if not kinds:
+        raise InvalidSpec(f"{field}.kinds", "is missing: it says about which kinds the hook is asked")
+    return StatusHook(hook=_with_webhook(hook_in(raw, "status", field), field), kinds=kinds)
 
 
 def _with_webhook(hook: Hook, field: str) -> Hook:
@@ -236,13 +272,14 @@ def _intervals(spec: JsonObject) -> Intervals:
 
 def _policies(spec: JsonObject) -> Policies:
     stated, field = fields.object_at(spec, "policies", "spec") or {}, "spec.policies"
-    fields.require_known(stated, field, known=_POLICIES)
+    fields.require_known(stated, field, known=(*_POLICIES, "overriddenManagers"))
     chosen = {name: fields.one_of(stated, name, field, choices=choices, default=choices[0]) for name, choices in _POLICIES.items()}
     return Policies(
         adoption=cast("AdoptionPolicy", chosen["adoption"]),
         reconcile=cast("ReconcilePolicy", chosen["reconcile"]),
         update=cast("UpdatePolicy", chosen["update"]),
         delete=cast("DeletePolicy", chosen["delete"]),
+        overridden_managers=fields.texts_at(stated, "overriddenManagers", field) or DEFAULT_OVERRIDDEN_MANAGERS,
         missing_namespaces=cast("MissingNamespaces", chosen["missingNamespaces"]),
         drift_detection=cast("DriftDetection", chosen["driftDetection"]),
     )
@@ -264,18 +301,23 @@ def _duration(value: JsonValue) -> float | None:
     return seconds if seconds is not None and seconds >= 0 else None
 
 
-def _managed_types(spec: JsonObject) -> tuple[TypePattern, ...]:
+def _type_patterns(parent: JsonObject, key: str, where: str) -> tuple[TypePattern, ...]:
     patterns: list[TypePattern] = []
-    for index, raw in enumerate(fields.objects_at(spec, "additionalManagedTypes", "spec")):
-        field = f"spec.additionalManagedTypes[{index}]"
+    for index, raw in enumerate(fields.objects_at(parent, key, where)):
+        field = f"{where}.{key}[{index}]"
         fields.require_known(raw, field, known=("group", "kind"))
-        group, kind = fields.required_text(raw, "group", field), fields.required_text(raw, "kind", field)
-        if "*" in group.removeprefix("*.") and group != "*":
+        group, kind = _group(raw, field), fields.required_text(raw, "kind", field)
+        if "*" in group.removeprefix("*.") and group != ANY:
             raise InvalidSpec(f"{field}.group", "must be a group, * for all, or *.SUFFIX")
-        if "*" in kind and kind != "*":
+        if "*" in kind and kind != ANY:
             raise InvalidSpec(f"{field}.kind", "must be a kind, or * for all")
         patterns.append(TypePattern(group, kind))
     return tuple(patterns)
+
+
+def _group(raw: JsonObject, field: str) -> str:
+    """The group of a type. The core group is empty, and has to be written nevertheless."""
+    return "" if raw.get("group") == "" else fields.required_text(raw, "group", field)
 
 
 def _parent_fields(spec: JsonObject) -> ParentFields:

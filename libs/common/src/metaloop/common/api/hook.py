@@ -12,7 +12,7 @@ from metaloop.common.objects import unstructured
 
 LifecycleHookName: TypeAlias = Literal["postRead", "preReconcile", "postReconcile", "preDelete", "postDelete"]
 """The hooks of components that are called before and after what Metaloop does itself."""
-HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate"] | LifecycleHookName
+HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate", "status"] | LifecycleHookName
 HookVersion: TypeAlias = Literal["v1", "v2"]
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}

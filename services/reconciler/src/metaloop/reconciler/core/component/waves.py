@@ -11,16 +11,18 @@ Rules
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 from typing import Final, Literal, TypeAlias, assert_never
 
-from metaloop.common.api.policies import DriftDetection
+from metaloop.common.api.policies import DriftDetection, UpdatePolicy
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
+from metaloop.reconciler.core.component.conditions import Readiness
 from metaloop.reconciler.core.component.digest import ONCE
 from metaloop.reconciler.core.component.drift import drifted_field
 from metaloop.reconciler.core.component.identity import Marks, ObjectKey
-from metaloop.reconciler.core.component.inventory import SETTLED, Item
+from metaloop.reconciler.core.component.inventory import SETTLED, Item, Phase
 from metaloop.reconciler.core.component.managed_types import ManagedType, is_managed
 from metaloop.reconciler.core.component.order import API_SERVICE, GroupKind, apply_priority, grouped
 from metaloop.reconciler.core.component.readiness import readiness_of
@@ -32,7 +34,12 @@ Stage: TypeAlias = Literal["regular", "late", "managed"]
 STAGES: Final[tuple[Stage, ...]] = ("regular", "late", "managed")
 
 CREATED: Final = "it does not exist"
+NOT_WRITTEN_FOR_LONG: Final = "it was not written for long"
 _TAKEN_BACK: Final = "it is adopted"
+MERGING: Final[frozenset[UpdatePolicy]] = frozenset({"SsaMerge", "SsaOverride"})
+"""The policies with which lists are merged by the API server: others may have added elements."""
+_PURGED: Final[frozenset[Phase]] = frozenset({"ScheduledForCompletion", "Completing", "Completed"})
+"""The phases of an object that served its purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +101,10 @@ class ObjectPlan:
     action: ChildWrite | DeleteChild | None = None
     message: str = ""
     """Why the object is not ready, if it is not."""
+    live: JsonObject | None = None
+    """The object, if its readiness was judged by what it is now."""
+    unjudged: Item | None = None
+    """The item before that."""
 
     @property
     def is_ready(self) -> bool:
@@ -103,7 +114,7 @@ class ObjectPlan:
 
 def planned(target: Target, item: Item, live: JsonObject | None, rules: Rules) -> ObjectPlan:
     """What to do about an object that is desired. Raises NameTaken if it is another's, and may not be adopted."""
-    if item.phase in {"ScheduledForCompletion", "Completing", "Completed"}:
+    if item.phase in _PURGED:
         return ObjectPlan(target=target, item=item)
     if live is None:
         return _written(target, item, None, rules, reason=CREATED)
@@ -116,8 +127,15 @@ def planned(target: Target, item: Item, live: JsonObject | None, rules: Rules) -
 def observed(target: Target, item: Item, live: JsonObject, rules: Rules) -> ObjectPlan:
     """The item of an object that is left as it is, and how it is."""
     readiness = readiness_of(live, hints=target.settings.hints, now=rules.now)
+    return judged(ObjectPlan(target=target, item=item, live=live, unjudged=item), readiness)
+
+
+def judged(plan: ObjectPlan, readiness: Readiness) -> ObjectPlan:
+    """A plan for an object that is left as it is, once it is known how it is."""
+    item = plan.unjudged or plan.item
+    # The phase stays if the object was ready before: an object that ceases to be ready was applied nevertheless.
     phase = "Ready" if readiness.is_ready else item.phase
-    return ObjectPlan(target=target, item=replace(item, phase=phase, status=readiness.status), message=readiness.message)
+    return replace(plan, item=replace(item, phase=phase, status=readiness.status), message=readiness.message)
 
 
 def after_write(plan: ObjectPlan, written: JsonObject | None, rules: Rules) -> ObjectPlan:
@@ -152,13 +170,19 @@ def reason_to_write(target: Target, item: Item, live: JsonObject, rules: Rules) 
     if target.digest == ONCE:
         return ""
     if rules.drift_detection == "Fields":
-        field = drifted_field(target.obj, live, is_merged=target.settings.update == "SsaMerge")
+        field = drifted_field(target.obj, live, is_merged=target.settings.update in MERGING)
         if field:
             return f"its field {field} was changed"
-    age = item.applied_seconds_ago(rules.now)
-    is_due = age is None or age >= target.settings.reapply_seconds
+    return NOT_WRITTEN_FOR_LONG if seconds_to_reapply(target, item, rules.now) <= 0 else ""
+
+
+def seconds_to_reapply(target: Target, item: Item, now: datetime) -> float:
+    """In how many seconds an object is due to be written again although it looks up to date. Infinite for never."""
     # To make an object again that is as it should be would help nobody.
-    return "it was not written for long" if is_due and target.settings.update != "Recreate" else ""
+    if target.digest == ONCE or target.settings.update == "Recreate" or item.phase in _PURGED:
+        return inf
+    age = item.applied_seconds_ago(now)
+    return target.settings.reapply_seconds - age if age is not None else 0.0
 
 
 def _written(target: Target, item: Item, live: JsonObject | None, rules: Rules, *, reason: str) -> ObjectPlan:
@@ -175,7 +199,10 @@ def _action(target: Target, info: ResourceInfo, live: JsonObject | None, marks: 
     obj = marks.on(target.obj, digest=target.digest)
     match target.settings.update:
         case "SsaMerge":
-            return ApplyChild(info=info, obj=obj, reason=reason, observed=live)
+            return ApplyChild(info=info, obj=obj, reason=reason, observed=live, folded_managers=())
+        case "SsaOverride":
+            folded = target.settings.overridden_managers
+            return ApplyChild(info=info, obj=obj, reason=reason, observed=live, folded_managers=folded)
         case "Recreate" if live is not None and reason != _TAKEN_BACK:
             return DeleteChild(info=info, obj=live, reason=reason)
         case "Replace" | "Recreate":
@@ -207,5 +234,5 @@ def due_purges(targets: Sequence[Target], items: Mapping[ObjectKey, Item], *, wa
         for target in targets
         if target.settings.purge_order is not None
         and (is_last or target.settings.purge_order <= wave)
-        and items[target.key].phase not in {"ScheduledForCompletion", "Completing", "Completed"}
+        and items[target.key].phase not in _PURGED
     ]

@@ -21,6 +21,7 @@ A component that is being deleted goes through the stages of `component_deletion
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from math import inf
 from typing import Final
 
 from metaloop.common.api.component import is_suspended, stated_intervals, stated_namespace, stated_policies
@@ -36,7 +37,7 @@ from metaloop.reconciler.core.component.progress import Verdict, next_look_secon
 from metaloop.reconciler.core.component.settings import component_policies
 from metaloop.reconciler.core.component.target import Placement, Target, targets_of
 from metaloop.reconciler.core.component.validation import require_consistent
-from metaloop.reconciler.core.component.waves import Rules
+from metaloop.reconciler.core.component.waves import Rules, seconds_to_reapply
 from metaloop.reconciler.core.kinds.component_deletion import delete
 from metaloop.reconciler.core.kinds.component_hooks import call_lifecycle_hook, generate
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
@@ -46,6 +47,8 @@ from metaloop.reconciler.core.parent.pause import is_sync_paused
 from metaloop.reconciler.core.pause_announcement import announce_pause
 from metaloop.reconciler.core.steps import Forget, PauseAnnounced, Resync, Steps, edit_parent
 
+_LEAST_SECONDS: Final = 1.0
+"""A component at rest is not looked at sooner, however short its intervals are."""
 _READY: Final = Verdict(state="Ready", reason="Ready", message="all objects are ready")
 _SUSPENDED: Final = Verdict(state="Pending", reason="Suspended", message="it says itself that nothing is to be done")
 _ABOUT_TO_APPLY: Final = Verdict(state="Processing", reason="Processing", message="its objects are about to be applied")
@@ -117,7 +120,7 @@ def _applied(run: ComponentRun) -> Steps[Verdict]:
         return verdict_of(run)
     yield from call_lifecycle_hook(run, "postReconcile")
     run.progress = run.progress.ready()
-    yield Resync(run.intervals.requeue)
+    yield Resync(min(run.intervals.requeue, max(run.reapply_seconds, _LEAST_SECONDS)))
     return _READY
 
 
@@ -145,6 +148,7 @@ def _deploy(run: ComponentRun, answer: Answer) -> Steps[None]:
     yield from run.apply(targets)
     if not run.waiting:
         yield from run.remove("apply")
+    run.reapply_seconds = min((seconds_to_reapply(target, run.items[target.key], run.rules.now) for target in targets), default=inf)
 
 
 def _prepare(run: ComponentRun, answer: Answer) -> Steps[tuple[Target, ...]]:

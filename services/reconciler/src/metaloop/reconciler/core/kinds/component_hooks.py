@@ -13,7 +13,7 @@ from metaloop.common.api.component import KEYS, stated_namespace
 from metaloop.common.api.hook import RETRY_FIELDS, Hook, LifecycleHookName
 from metaloop.common.errors import InvalidAnswer
 from metaloop.common.faults import Fault
-from metaloop.common.json import JsonObject, JsonValue, dumps
+from metaloop.common.json import dumps
 from metaloop.reconciler.core.hooks.answer import seconds_in, status_in, sync_answer
 from metaloop.reconciler.core.hooks.body import Body, body_of
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
@@ -59,8 +59,7 @@ def _called(run: ComponentRun, hook: Hook) -> Steps[bytes]:
     return wire
 
 
-def _request(run: ComponentRun) -> JsonObject:
-    references: list[JsonValue] = [each.shown() for each in run.contents]
+def _request(run: ComponentRun) -> dict[str, object]:
     return {
         "controller": run.controller.shown,
         "parent": run.observed.parent,
@@ -68,7 +67,7 @@ def _request(run: ComponentRun) -> JsonObject:
         "name": run.observed.name,
         "digest": run.progress.digest,
         "revision": run.progress.revision,
-        "references": references,
+        "references": [each.shown() for each in run.contents],
     }
 
 

@@ -1,8 +1,9 @@
 """One pass over the objects of a component: what it knows so far, and the waves and removals that it carries out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from math import inf
 from typing import Final, cast
 
 from metaloop.common.api.component import ComponentController, Intervals
@@ -24,6 +25,7 @@ from metaloop.reconciler.core.component.references import Contents, addresses_of
 from metaloop.reconciler.core.component.removal import Occasion, Removal, candidates, completing, deleting, going, removal_of
 from metaloop.reconciler.core.component.target import Target
 from metaloop.reconciler.core.component.waves import (
+    NOT_WRITTEN_FOR_LONG,
     STAGES,
     ObjectPlan,
     Rules,
@@ -36,9 +38,10 @@ from metaloop.reconciler.core.component.waves import (
     waves_of,
 )
 from metaloop.reconciler.core.effects import Done, describe
+from metaloop.reconciler.core.kinds.component_readiness import judge
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, Plan
 from metaloop.reconciler.core.steps import Steps, describe_cluster, find_foreign, read_objects, subscribe_related, write_children
-from metaloop.reconciler.errors import Failure, WritesFailed
+from metaloop.reconciler.errors import WritesFailed
 
 _NAMESPACE_KIND: Final = KindName("v1", NAMESPACE.kind)
 _COMPONENT_DELETED: Final = "the component is deleted"
@@ -61,6 +64,8 @@ class ComponentRun:
     cluster: Cluster = field(default_factory=lambda: Cluster(uid=""))
     live: dict[ObjectKey, JsonObject] = field(default_factory=dict[ObjectKey, JsonObject])
     """The objects that exist, as far as they were looked at."""
+    reapply_seconds: float = inf
+    """When the first object is due to be written again although it looks up to date."""
     waiting: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
     """What is not ready, and why."""
     infos: dict[ObjectKey, ResourceInfo] = field(default_factory=dict[ObjectKey, ResourceInfo])
@@ -174,24 +179,28 @@ class ComponentRun:
             writes=tuple([plan.action for plan in plans if plan.action is not None and not isinstance(plan.action, DeleteChild)]),
         )
         if not writes:
-            self._settle(plans)
+            yield from self._settle(plans)
             return
         effects = yield from write_children(self.observed, writes, ())
-        self._settle([self._after(plan, effects.done) for plan in plans if not _has_failed(plan, effects.failures)])
+        done = {id(each.action): each for each in effects.done}
+        failed = {failure.what for failure in effects.failures}
+        yield from self._settle([self._after(plan, done) for plan in plans if plan.action is None or describe(plan.action) not in failed])
         if effects.failures:
             raise WritesFailed(effects.failures)
 
-    def _after(self, plan: ObjectPlan, done: Sequence[Done]) -> ObjectPlan:
+    def _after(self, plan: ObjectPlan, done: Mapping[int, Done]) -> ObjectPlan:
         """What is left of a plan. If its action was left out as a no-op write, the object is as observed."""
         if plan.action is None:
             return plan
-        [written] = [each for each in done if each.action is plan.action] or [None]
+        written = done.get(id(plan.action))
         if written is not None:
             return after_write(plan, written.written, self.rules)
-        return observed(plan.target, self.items[plan.target.key], self.live[plan.target.key], self.rules)
+        # Only what was due for another write counts as written: all else is found to be a no-op with each pass.
+        item = plan.item if plan.action.reason == NOT_WRITTEN_FOR_LONG else self.items[plan.target.key]
+        return observed(plan.target, item, self.live[plan.target.key], self.rules)
 
-    def _settle(self, plans: Iterable[ObjectPlan]) -> None:
-        for plan in plans:
+    def _settle(self, plans: Sequence[ObjectPlan]) -> Steps[None]:
+        for plan in (yield from judge(plans, self.controller.status_hook, self.observed)):
             key = plan.target.key
             self.items[key] = plan.item
             if not plan.is_ready:
@@ -284,8 +293,3 @@ class ComponentRun:
             if key in self.live and key in self.infos:
                 by_info.setdefault(self.infos[key], []).append(self.live[key])
         return tuple([ChildGroup(info=info, method="InPlace", objects=tuple(objects)) for info, objects in by_info.items()])
-
-
-def _has_failed(plan: ObjectPlan, failures: Sequence[Failure]) -> bool:
-    """Whether the action of a plan is among the failures."""
-    return plan.action is not None and any(failure.what == describe(plan.action) for failure in failures)
