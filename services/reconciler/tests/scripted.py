@@ -18,6 +18,7 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    CountPass,
     DescribeCluster,
     EditParent,
     Fact,
@@ -88,7 +89,7 @@ class Script:
                 return self.written or _all_done([*plan])
             case Recall(fact):
                 return fact in self.known
-            case WriteRevisions() | RecordEvent() | Resync() | ReportUnknownKeys() | ReportRivals() | Learn() | Forget():
+            case WriteRevisions() | RecordEvent() | Resync() | ReportUnknownKeys() | ReportRivals() | CountPass() | Learn() | Forget():
                 return None
 
 
@@ -166,6 +167,8 @@ def line(step: Step) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind
             return f"unknown keys: {', '.join(keys)}"
         case ReportRivals(parts):
             return f"rivals: {', '.join(parts)}"
+        case CountPass(state=state, reason=reason):
+            return f"pass: {state} {reason}"
         case Recall(fact) | Learn(fact) | Forget(fact):
             return f"{type(step).__name__.lower()} {type(fact).__name__}"
 

@@ -22,6 +22,7 @@ from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.children_writer import ChildrenWriter
 from metaloop.reconciler.cluster_reader import ClusterReader
+from metaloop.reconciler.component_metrics import count_pass
 from metaloop.reconciler.core.effects import Effects
 from metaloop.reconciler.core.kinds.registry import Sync, Syncs
 from metaloop.reconciler.core.outcome import outcome_of
@@ -29,6 +30,7 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    CountPass,
     DescribeCluster,
     EditParent,
     FindForeign,
@@ -177,6 +179,8 @@ class Driver:
                 self.run.journal.unknown_keys = keys
             case ReportRivals(parts):
                 self.run.journal.rivals = parts
+            case CountPass():
+                count_pass(step, controller=str(self.run.key.controller))
             case RecordEvent(regarding, event_type, reason, message):
                 self.dependencies.recorder.record(regarding, event_type, reason, message)
             case Recall(fact):

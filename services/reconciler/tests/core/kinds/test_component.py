@@ -311,6 +311,18 @@ def test_deletion_is_blocked_before_anything_is_deleted(world: World):
     assert [step.reason for step in world.steps if isinstance(step, RecordEvent)] == ["DeletionBlocked"]
 
 
+@pytest.mark.parametrize(("seconds", "look"), [(0, 1.05), (5, 2), (30, 3), (100, 11)])
+def test_blocked_deletion_is_looked_at_later_and_later(world: World, seconds: float, look: float):
+    world.desires(crd())
+    world.run()
+    world.delete()
+    world.foreign = ["Widget theirs/w"]
+
+    world.run(after_seconds=seconds)
+
+    assert world.resync_seconds == look
+
+
 def test_deletion_is_blocked_by_finalizers_of_others(world: World):
     world.desires(manifest(name="a"))
     world.run()

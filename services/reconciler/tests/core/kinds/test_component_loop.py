@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from component_world import World, a_component_controller
-from components import manifest
+from components import PREFIX, manifest
 
 from metaloop.common.errors import Conflict, InvalidAnswer, MetaloopError, Unavailable
 from metaloop.common.json import JsonObject, JsonValue
-from metaloop.reconciler.core.steps import Resync
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.steps import CountPass, RecordEvent, Resync
 from metaloop.reconciler.errors import RetryAsked
 
 AVAILABLE: JsonObject = {
@@ -270,3 +271,83 @@ def test_write_that_is_known_to_change_nothing_counts_as_done():
     world.run(after_seconds=60)
 
     assert (world.status["state"], world.resync_seconds) == ("Ready", 60)
+
+
+# -- events and counts -------------------------------------------------------------------------------------------------
+
+
+def events(world: World) -> list[tuple[str, str]]:
+    """The types and reasons of the events of the last pass."""
+    return [(step.type, step.reason) for step in world.steps if isinstance(step, RecordEvent)]
+
+
+def counted(world: World) -> CountPass:
+    """How the last pass was counted."""
+    [found] = [step for step in world.steps if isinstance(step, CountPass)]
+    return found
+
+
+def test_event_tells_of_each_new_state_and_of_nothing_else():
+    world = a_world()
+    world.run()
+    assert events(world) == [("Normal", "Processing")]
+    world.run(after_seconds=1)
+    assert events(world) == []
+    world.run(after_seconds=61)
+    assert events(world) == [("Warning", "Timeout")]
+
+    world.edit("web", status=AVAILABLE)
+    world.run()
+
+    assert events(world) == [("Normal", "Ready")]
+
+
+def test_error_that_the_driver_tells_of_is_not_told_twice():
+    world = a_world()
+    world.failure = INVALID
+
+    world.run()
+
+    assert events(world) == []
+
+
+def test_component_may_ask_for_no_events():
+    world = a_world()
+    component = world.component or {}
+    world.component = {**component, "metadata": {**unstructured.metadata(component), "annotations": {f"{PREFIX}/disable-events": "true"}}}
+
+    world.run()
+
+    assert events(world) == []
+
+
+def test_each_pass_is_counted_once_by_its_state_and_reason():
+    world = a_world()
+    world.run()
+    assert counted(world) == CountPass(state="Processing", reason="Processing", is_change=True)
+
+    world.failure = INVALID
+    world.run()
+    assert counted(world) == CountPass(state="Error", reason="InvalidAnswer", is_change=True)
+
+
+def test_time_until_a_component_is_ready_is_counted_once():
+    world = a_world()
+    world.run()
+    world.edit("web", status=AVAILABLE)
+
+    world.run(after_seconds=5)
+    assert counted(world) == CountPass(state="Ready", reason="Ready", is_change=True, ready_after_seconds=5)
+
+    world.run()
+    assert counted(world) == CountPass(state="Ready", reason="Ready", is_change=False)
+
+
+def test_deletion_is_counted_like_any_pass():
+    world = a_world()
+    world.run()
+    world.delete()
+
+    world.run()
+
+    assert counted(world) == CountPass(state="Deleting", reason="DeletionProcessing", is_change=True)

@@ -27,6 +27,7 @@ from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    CountPass,
     DescribeCluster,
     EditParent,
     FindForeign,
@@ -138,6 +139,12 @@ class RecordingDriver:
                 return self._children_written(step)
             case WriteRevisions():
                 self._revisions_written(step)
+            case _:
+                return self._recorded_locally(step)
+        return None
+
+    def _recorded_locally(self, step: LocalStep) -> bool | None:
+        match step:
             case RecordEvent(regarding, event_type, reason, message):
                 _EventRecorder(self.result).record(regarding, event_type, reason, message)
             case Resync(seconds):
@@ -146,6 +153,8 @@ class RecordingDriver:
                 self.run.journal.unknown_keys = keys
             case ReportRivals(parts):
                 self.run.journal.rivals = parts
+            case CountPass():
+                pass
             case Recall() | Learn() | Forget():
                 return False  # a single sync knows no facts
             case _:

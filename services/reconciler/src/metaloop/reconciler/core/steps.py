@@ -120,6 +120,18 @@ class ReportRivals:
     parts: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPass:
+    """Count a pass over a component. No result."""
+
+    state: str
+    reason: str
+    is_change: bool
+    """Whether the state was another one before."""
+    ready_after_seconds: float | None = None
+    """How long it took until all objects were ready, if they are now and were not before."""
+
+
 @dataclass(frozen=True, slots=True)
 class PauseAnnounced:
     """It was announced that a parent is paused."""
@@ -191,7 +203,7 @@ class FindForeign:
 
 ClusterStep: TypeAlias = DescribeCluster | ReadObjects | FindForeign
 """A step that only asks the API server."""
-LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | ReportRivals | Recall | Learn | Forget
+LocalStep: TypeAlias = RecordEvent | Resync | ReportUnknownKeys | ReportRivals | CountPass | Recall | Learn | Forget
 """A step that the driver carries out without waiting for anything."""
 Step: TypeAlias = (
     EditParent

@@ -28,6 +28,7 @@ from metaloop.reconciler.core.component.inventory import Inventory, inventory_js
 State: TypeAlias = Literal["Pending", "Processing", "Ready", "Error", "Deleting", "DeletionPending"]
 READY: Final = "Ready"
 TIMEOUT: Final = "Timeout"
+DELETION_BLOCKED: Final = "DeletionBlocked"
 
 RESERVED: Final = frozenset(
     {
@@ -59,6 +60,21 @@ class Verdict:
     state: State
     reason: str
     message: str = ""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether somebody may have to do something."""
+        return self.state == "Error" or self.reason == DELETION_BLOCKED
+
+    def is_news(self, status: JsonObject) -> bool:
+        """Whether a status says something else."""
+        return (unstructured.text(status, "state"), _reason_in(status)) != (self.state, self.reason)
+
+
+def _reason_in(status: JsonObject) -> str:
+    """The reason of the condition Ready."""
+    conditions = unstructured.child_objects(status, "conditions")
+    return next((unstructured.text(each, "reason") for each in conditions if each.get("type") == READY), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from metaloop.reconciler.core.component.waves import Rules, seconds_to_reapply
 from metaloop.reconciler.core.kinds.component_deletion import delete
 from metaloop.reconciler.core.kinds.component_hooks import call_lifecycle_hook, generate
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
-from metaloop.reconciler.core.kinds.component_status import verdict_of, verdict_on, write_status
+from metaloop.reconciler.core.kinds.component_status import end_pass, fail_pass, verdict_of, verdict_on, write_status
 from metaloop.reconciler.core.model import Answer, Observed, ParentEdit
 from metaloop.reconciler.core.parent.pause import is_sync_paused
 from metaloop.reconciler.core.pause_announcement import announce_pause
@@ -83,7 +83,9 @@ def _run_of(observed: Observed, now: datetime) -> ComponentRun:
     status = unstructured.child_object(observed.parent, "status")
     rules = Rules(marks=Marks(prefix="", owner_id=""), now=now)
     run = ComponentRun(observed=observed, rules=rules, items=inventory_in(status), progress=stored_progress(status))
+    run.former = status
     run.intervals = run.controller.intervals
+    run.is_silent = unstructured.annotations(observed.parent).get(f"{run.controller.prefix}/disable-events") == "true"
     return run
 
 
@@ -99,9 +101,9 @@ def _apply(run: ComponentRun) -> Steps[None]:
     try:
         verdict = yield from _applied(run)
     except MetaloopError as error:
-        yield from write_status(run, verdict_on(error, run))
+        yield from fail_pass(run, verdict_on(error, run))
         raise
-    yield from write_status(run, verdict)
+    yield from end_pass(run, verdict)
 
 
 def _applied(run: ComponentRun) -> Steps[Verdict]:

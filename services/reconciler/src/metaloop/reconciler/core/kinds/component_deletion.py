@@ -10,6 +10,7 @@
 Each hook may be called several times.
 """
 
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -17,18 +18,17 @@ from metaloop.common.api.references import references_of
 from metaloop.common.errors import MetaloopError
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.component.inventory import managed_types_in
-from metaloop.reconciler.core.component.progress import Verdict
+from metaloop.reconciler.core.component.progress import DELETION_BLOCKED, Verdict, next_look_seconds
 from metaloop.reconciler.core.component.removal import is_orphaned
 from metaloop.reconciler.core.component.waves import Rules
 from metaloop.reconciler.core.kinds.component_hooks import call_lifecycle_hook
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
-from metaloop.reconciler.core.kinds.component_status import verdict_on_deletion, write_status
+from metaloop.reconciler.core.kinds.component_status import end_pass, fail_pass, verdict_on_deletion
 from metaloop.reconciler.core.model import ParentEdit
 from metaloop.reconciler.core.parent.finalizer import without_finalizer
-from metaloop.reconciler.core.steps import RecordEvent, Resync, Steps, edit_parent, find_foreign
+from metaloop.reconciler.core.steps import Resync, Steps, edit_parent, find_foreign
 
 _DELETING: Final = Verdict(state="Deleting", reason="DeletionProcessing", message="its objects are being deleted")
-_BLOCKED_LOOK_SECONDS: Final = 10.0
 
 
 def delete(run: ComponentRun) -> Steps[None]:
@@ -36,10 +36,10 @@ def delete(run: ComponentRun) -> Steps[None]:
     try:
         verdict = yield from _deleted(run)
     except MetaloopError as error:
-        yield from write_status(run, verdict_on_deletion(error))
+        yield from fail_pass(run, verdict_on_deletion(error))
         raise
     if verdict is not None:
-        yield from write_status(run, verdict)
+        yield from end_pass(run, verdict)
         return
     mutate = partial(without_finalizer, controller=run.controller)
     yield from edit_parent(run.observed, ParentEdit(name="Finalizer", mutate=mutate))
@@ -76,7 +76,12 @@ def _blockers(run: ComponentRun) -> Steps[list[str]]:
 
 
 def _blocked(run: ComponentRun, blockers: list[str]) -> Steps[Verdict]:
+    """Look again later and later: nothing tells when others delete what is theirs."""
     message = f"deletion is blocked by {', '.join(blockers)}"
-    yield Resync(_BLOCKED_LOOK_SECONDS)
-    yield RecordEvent(run.observed.parent, "Warning", "DeletionBlocked", message)
-    return Verdict(state="Deleting", reason="DeletionBlocked", message=message)
+    yield Resync(1.0 + next_look_seconds(_seconds_since_deletion(run)))
+    return Verdict(state="Deleting", reason=DELETION_BLOCKED, message=message)
+
+
+def _seconds_since_deletion(run: ComponentRun) -> float:
+    deleted_at = unstructured.text(unstructured.metadata(run.observed.parent), "deletionTimestamp")
+    return (run.rules.now - datetime.fromisoformat(deleted_at)).total_seconds()

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from metaloop.common.api.component import ComponentController, Intervals
 from metaloop.common.api.references import Reference
-from metaloop.common.json import JsonObject, dumps_sorted
+from metaloop.common.json import JsonObject, JsonValue, dumps_sorted
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector
@@ -64,6 +64,10 @@ class ComponentRun:
     cluster: Cluster = field(default_factory=lambda: Cluster(uid=""))
     live: dict[ObjectKey, JsonObject] = field(default_factory=dict[ObjectKey, JsonObject])
     """The objects that exist, as far as they were looked at."""
+    former: JsonObject = field(default_factory=dict[str, JsonValue])
+    """The status of the component when the pass began."""
+    is_silent: bool = False
+    """Whether no events are recorded about the component."""
     reapply_seconds: float = inf
     """When the first object is due to be written again although it looks up to date."""
     waiting: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])

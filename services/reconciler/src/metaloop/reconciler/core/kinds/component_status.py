@@ -3,15 +3,32 @@
 from metaloop.common.errors import MetaloopError, Transient
 from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject
-from metaloop.reconciler.core.component.progress import TIMEOUT, Verdict, not_ready, status_of, with_inventory
+from metaloop.common.objects import unstructured
+from metaloop.reconciler.core.component.progress import READY, TIMEOUT, Verdict, not_ready, status_of, stored_progress, with_inventory
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
 from metaloop.reconciler.core.model import ParentEdit
 from metaloop.reconciler.core.parent.edits import with_status
-from metaloop.reconciler.core.steps import Steps, edit_parent
+from metaloop.reconciler.core.steps import CountPass, RecordEvent, Steps, edit_parent
+
+
+def end_pass(run: ComponentRun, verdict: Verdict) -> Steps[None]:
+    """Count a pass, write its status, and tell readers of the component's events if that is news."""
+    is_change = unstructured.text(run.former, "state") != verdict.state
+    seconds = stored_progress(run.former).seconds(run.rules.now) if is_change and verdict.state == READY else None
+    yield CountPass(state=verdict.state, reason=verdict.reason, is_change=is_change, ready_after_seconds=seconds)
+    yield from write_status(run, verdict)
+
+
+def fail_pass(run: ComponentRun, verdict: Verdict) -> Steps[None]:
+    """The same for a pass that ends with an error. The driver records the event about that."""
+    run.is_silent = True
+    yield from end_pass(run, verdict)
 
 
 def write_status(run: ComponentRun, verdict: Verdict) -> Steps[JsonObject | None]:
     """Write the status with the inventory. Returns the component as it is now; None if it is gone."""
+    if not run.is_silent and verdict.is_news(unstructured.child_object(run.observed.parent, "status")):
+        yield RecordEvent(run.observed.parent, "Warning" if verdict.is_warning else "Normal", verdict.reason, verdict.message)
 
     def mutate(component: JsonObject) -> JsonObject | None:
         status = status_of(component, run.stated, verdict, run.progress, now=run.rules.now)
