@@ -10,9 +10,9 @@ from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.component.inventory import Item
 from metaloop.reconciler.core.component.progress import (
     NOTHING_STATED,
+    HookStatus,
     Progress,
     State,
-    Stated,
     Verdict,
     next_look_seconds,
     not_ready,
@@ -211,7 +211,7 @@ def test_status_says_since_when_a_component_is_processed():
         (NOTHING_STATED.merged({"state": "mine", "inventory": []}), {"a": 1, "b": 2}),
     ],
 )
-def test_hooks_add_to_the_status_and_the_generator_replaces_what_was_there(stated: Stated, over: JsonObject):
+def test_hooks_add_to_the_status_and_the_generator_replaces_what_was_there(stated: HookStatus, over: JsonObject):
     assert stated.over({"a": 1, "b": 2, "state": "Ready"}) == over
 
 

@@ -6,11 +6,11 @@ The objects of a component are known by a label, and listed in its status. They 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast, get_args
+from typing import ClassVar, Final, cast
 
 from metaloop.common.api import fields
 from metaloop.common.api.controller import Controller, ParentRule, spec_of
-from metaloop.common.api.hook import Hook, HookKeys, Hooks, LifecycleHookName, hook_in
+from metaloop.common.api.hook import LIFECYCLE_HOOKS, Hook, HookKeys, Hooks, LifecycleHookName, hook_in
 from metaloop.common.api.policies import (
     ADOPTION,
     DEFAULT_OVERRIDDEN_MANAGERS,
@@ -65,7 +65,6 @@ _POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
     "missingNamespaces": MISSING_NAMESPACES,
     "driftDetection": DRIFT_DETECTION,
 }
-LIFECYCLE_HOOKS: Final[tuple[LifecycleHookName, ...]] = get_args(LifecycleHookName)
 _PARENT_FIELDS: Final = {
     "namespace": "namespace",
     "suspend": "suspend",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from metaloop.common.api import fields
 from metaloop.common.duration import seconds_of
@@ -12,8 +12,10 @@ from metaloop.common.objects import unstructured
 
 LifecycleHookName: TypeAlias = Literal["postRead", "preReconcile", "postReconcile", "preDelete", "postDelete"]
 """The hooks of components that are called before and after what Metaloop does itself."""
-HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate", "status"] | LifecycleHookName
+HookName: TypeAlias = Literal["sync", "finalize", "customize", "map", "tombstone", "generate", "status", LifecycleHookName]
 HookVersion: TypeAlias = Literal["v1", "v2"]
+
+LIFECYCLE_HOOKS: Final[tuple[LifecycleHookName, ...]] = get_args(LifecycleHookName)
 
 _DEFAULT_MODES: Final[Mapping[HookVersion, str]] = {"v1": "loose", "v2": "strict"}
 """How answers of each wire version are read, unless the controller says otherwise."""

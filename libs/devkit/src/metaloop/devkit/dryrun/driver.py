@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Literal, assert_never
 
-from metaloop.common.api.component import LIFECYCLE_HOOKS
+from metaloop.common.api.hook import LIFECYCLE_HOOKS
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.errors import InvalidSpec, MetaloopError
 from metaloop.common.json import JsonObject

@@ -134,18 +134,18 @@ def progress_of(status: JsonObject, digest: str) -> Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class HookStatus:
     """What the hooks of a pass state of the status."""
 
     fields: JsonObject = field(default_factory=dict[str, JsonValue])
     is_whole: bool = False
     """Whether fields that no hook stated are dropped. Otherwise they stay as they are."""
 
-    def whole(self, status: JsonObject) -> "Stated":
+    def whole(self, status: JsonObject) -> "HookStatus":
         """The same and `status`, which is all that there is beside it."""
-        return Stated(fields={**self.fields, **status}, is_whole=True)
+        return HookStatus(fields={**self.fields, **status}, is_whole=True)
 
-    def merged(self, status: JsonObject) -> "Stated":
+    def merged(self, status: JsonObject) -> "HookStatus":
         """The same and `status`. Null removes a field."""
         return replace(self, fields={**self.fields, **status})
 
@@ -155,7 +155,7 @@ class Stated:
         return {name: value for name, value in present.items() if name not in RESERVED and value is not None}
 
 
-NOTHING_STATED: Final = Stated()
+NOTHING_STATED: Final = HookStatus()
 
 
 def next_look_seconds(elapsed: float) -> float:
@@ -177,7 +177,7 @@ def not_ready(progress: Progress, waiting: Iterable[str], *, now: datetime, time
     return Verdict(state="Processing", reason="Processing", message=f"Waiting for {shown}" if shown else "Waiting")
 
 
-def status_of(component: JsonObject, stated: Stated, verdict: Verdict, progress: Progress, *, now: datetime) -> JsonObject:
+def status_of(component: JsonObject, stated: HookStatus, verdict: Verdict, progress: Progress, *, now: datetime) -> JsonObject:
     """The status of a component, without its inventory: what the hooks `stated`, and around it what is ours."""
     former = unstructured.child_object(component, "status")
     generation = unstructured.generation(component)

@@ -29,7 +29,7 @@ _DATA: Final = ("data", "binaryData")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class ReferenceContents:
     """What a component refers to, as it is now."""
 
     reference: Reference
@@ -70,7 +70,9 @@ def object_key(reference: Reference) -> ObjectKey:
     return ObjectKey("", reference.kind, reference.namespace, reference.name)
 
 
-def contents_of(references: Sequence[Reference], objects: Mapping[ObjectKey, JsonObject], *, is_deleting: bool) -> tuple[Contents, ...]:
+def contents_of(
+    references: Sequence[Reference], objects: Mapping[ObjectKey, JsonObject], *, is_deleting: bool
+) -> tuple[ReferenceContents, ...]:
     """The contents of those `objects` that a component refers to. Raises ReferenceMissing for the first missing one.
 
     `is_deleting` says that the component is being deleted.
@@ -78,12 +80,12 @@ def contents_of(references: Sequence[Reference], objects: Mapping[ObjectKey, Jso
     return tuple(_found(references, objects, is_deleting=is_deleting))
 
 
-def _found(references: Sequence[Reference], objects: Mapping[ObjectKey, JsonObject], *, is_deleting: bool) -> Iterator[Contents]:
+def _found(references: Sequence[Reference], objects: Mapping[ObjectKey, JsonObject], *, is_deleting: bool) -> Iterator[ReferenceContents]:
     for reference in references:
         obj = objects.get(object_key(reference))
         data = _data(obj, reference.key) if obj is not None else None
         if data is not None:
-            yield Contents(reference=reference, data=data)
+            yield ReferenceContents(reference=reference, data=data)
         elif not reference.is_optional and not (is_deleting and reference.not_found == "IgnoreOnDeletion"):
             problem = "does not exist" if obj is None else f"has no key {reference.key!r}"
             raise ReferenceMissing(f"{reference} {problem}: the component refers to it at {reference.path}")

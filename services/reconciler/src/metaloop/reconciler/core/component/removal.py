@@ -14,9 +14,9 @@ from typing import Final, Literal, TypeAlias
 from metaloop.common.api.policies import DeletePolicy
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.component.holdings import holdings_of
 from metaloop.reconciler.core.component.identity import Marks, ObjectKey
 from metaloop.reconciler.core.component.inventory import Inventory, Item
+from metaloop.reconciler.core.component.item_index import indexed
 from metaloop.reconciler.core.component.managed_types import ManagedType, is_managed
 from metaloop.reconciler.core.component.order import grouped
 
@@ -63,8 +63,8 @@ def candidates(inventory: Inventory, occasion: Occasion, types: Sequence[Managed
     instances = tuple([item for item in wave if _is_instance(item, types)])
     if instances:
         return instances
-    holdings = holdings_of(inventory.values())
-    return tuple([item for item in wave if not holdings.of(item)])
+    index = indexed(inventory.values())
+    return tuple([item for item in wave if not index.needing(item)])
 
 
 def removal_of(wave: Iterable[Item], live: Mapping[ObjectKey, JsonObject], marks: Marks, *, occasion: Occasion) -> Removal:

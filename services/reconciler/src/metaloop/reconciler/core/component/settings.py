@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from metaloop.common.api.policies import (
     ADOPTION,
+    DEFAULT_OVERRIDDEN_MANAGERS,
     DELETE,
     MISSING_NAMESPACES,
     RECONCILE,
@@ -40,7 +41,7 @@ class ObjectSettings:
     adoption: AdoptionPolicy = "IfUnowned"
     reconcile: ReconcilePolicy = "OnObjectChange"
     update: UpdatePolicy = "Replace"
-    overridden_managers: tuple[str, ...] = ()
+    overridden_managers: tuple[str, ...] = DEFAULT_OVERRIDDEN_MANAGERS
     """Whose fields `SsaOverride` takes over."""
     delete: DeletePolicy = "Delete"
     apply_order: int = 0

@@ -7,15 +7,15 @@ Rules
 """
 
 from metaloop.common.errors import InvalidAnswer
-from metaloop.reconciler.core.component.holdings import holdings_of
 from metaloop.reconciler.core.component.inventory import Inventory, Item
+from metaloop.reconciler.core.component.item_index import indexed
 
 
 def require_consistent(inventory: Inventory) -> None:
     """Raise InvalidAnswer for the first two items whose orders contradict each other."""
-    holdings = holdings_of(inventory.values())
+    index = indexed(inventory.values())
     for holder in inventory.values():
-        for content in holdings.of(holder):
+        for content in index.needing(holder):
             problem = _problem(holder, content)
             if problem:
                 raise InvalidAnswer("children", problem)

@@ -20,8 +20,8 @@ from metaloop.reconciler.core.component.identity import Marks, ObjectKey, key_of
 from metaloop.reconciler.core.component.inventory import Item
 from metaloop.reconciler.core.component.managed_types import ANY, ManagedType
 from metaloop.reconciler.core.component.order import NAMESPACE, grouped
-from metaloop.reconciler.core.component.progress import NOTHING_STATED, Progress, Stated
-from metaloop.reconciler.core.component.references import Contents, addresses_of, contents_of, queries_of
+from metaloop.reconciler.core.component.progress import NOTHING_STATED, HookStatus, Progress
+from metaloop.reconciler.core.component.references import ReferenceContents, addresses_of, contents_of, queries_of
 from metaloop.reconciler.core.component.removal import Occasion, Removal, candidates, completing, deleting, going, removal_of
 from metaloop.reconciler.core.component.target import Target
 from metaloop.reconciler.core.component.waves import (
@@ -56,10 +56,10 @@ class ComponentRun:
     items: dict[ObjectKey, Item]
     progress: Progress
     intervals: Intervals = field(default_factory=Intervals)
-    stated: Stated = NOTHING_STATED
+    stated: HookStatus = NOTHING_STATED
     """What the hooks stated of the status so far."""
     references: tuple[Reference, ...] = ()
-    contents: tuple[Contents, ...] = ()
+    contents: tuple[ReferenceContents, ...] = ()
     """What the component refers to."""
     cluster: Cluster = field(default_factory=lambda: Cluster(uid=""))
     live: dict[ObjectKey, JsonObject] = field(default_factory=dict[ObjectKey, JsonObject])

@@ -9,7 +9,7 @@ from metaloop.reconciler.core.component.order import NAMESPACE, GroupKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
+class ItemIndex:
     """The items of an inventory by what they may need. To make it looks at each item once."""
 
     by_namespace: Mapping[str, list[Item]]
@@ -18,7 +18,7 @@ class Holdings:
     by_version: Mapping[tuple[str, str], list[Item]]
     """By group and version."""
 
-    def of(self, holder: Item) -> list[Item]:
+    def needing(self, holder: Item) -> list[Item]:
         """The items that need another one, without itself."""
         instances = [item for each in holder.managed_types for item in self._instances_of(each)]
         is_namespace = GroupKind(holder.key.group, holder.key.kind) == NAMESPACE
@@ -30,8 +30,8 @@ class Holdings:
         return self.by_version.get((of.group, of.version), []) if of.kind == ANY else self.by_kind.get((of.group, of.kind), [])
 
 
-def holdings_of(items: Iterable[Item]) -> Holdings:
-    """The holdings among these items."""
+def indexed(items: Iterable[Item]) -> ItemIndex:
+    """The index of these items."""
     by_namespace: dict[str, list[Item]] = {}
     by_kind: dict[tuple[str, str], list[Item]] = {}
     by_version: dict[tuple[str, str], list[Item]] = {}
@@ -39,4 +39,4 @@ def holdings_of(items: Iterable[Item]) -> Holdings:
         by_namespace.setdefault(item.key.namespace, []).append(item)
         by_kind.setdefault((item.key.group, item.key.kind), []).append(item)
         by_version.setdefault((item.key.group, item.version), []).append(item)
-    return Holdings(by_namespace=by_namespace, by_kind=by_kind, by_version=by_version)
+    return ItemIndex(by_namespace=by_namespace, by_kind=by_kind, by_version=by_version)
