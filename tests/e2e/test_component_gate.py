@@ -3,7 +3,7 @@
 import pytest
 from deployed import Deployed, answering
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.devkit.testbed import manifests
@@ -64,7 +64,7 @@ async def test_component_stays_while_it_has_finalizers_of_others(deployed: Deplo
     status = await eventually(lambda: deployed.is_in_state("Ready"))
     assert status["state"] == "Ready"
     app = await deployed.story.cluster.get(deployed.story.parents, deployed.name, "app")
-    ours = unstructured.finalizers(app)
+    ours: list[JsonValue] = [*unstructured.finalizers(app)]
     await deployed.story.cluster.patch(
         deployed.story.parents, deployed.name, "app", {"metadata": {"finalizers": [*ours, "testbed.example.com/other"]}}
     )
