@@ -94,3 +94,4 @@ async def test_purged_object_goes_after_its_wave_and_missing_namespace_stays(dep
     await eventually(lambda: deployed.is_gone(deployed.story.parents, "app"))
     await deployed.is_gone(CONFIG_MAPS, "after", within=elsewhere)
     await deployed.exists(NAMESPACES, elsewhere)
+    await deployed.story.cluster.delete(NAMESPACES, "", elsewhere)
