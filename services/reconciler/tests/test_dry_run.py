@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from builders import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, stored
+from builders import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, observed, stored
 from fake_hooks import FakeHooks, FakeSubscriptions
 from known_schemas import GuessedSchemas
 from rolling import NAMES
@@ -12,15 +12,21 @@ from rolling_sync import RollingSync
 from syncing import Sync
 
 from metaloop.common.api import PAUSED_ANNOTATION
+from metaloop.common.api.hook import LIFECYCLE_HOOKS, Hook, LifecycleHookName
 from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport
-from metaloop.devkit.dryrun.driver import DryRun, dry_run
+from metaloop.devkit.dryrun.driver import DryRun, RecordingDriver, dry_run
 from metaloop.reconciler.core.apply.last_applied import new_child
+from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
+from metaloop.reconciler.core.steps import CallHook
+from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.errors import HookThrottled
+from metaloop.reconciler.observe import key_of
 from metaloop.reconciler.strategies import Strategies
+from metaloop.reconciler.sync import SyncRun
 
 FINALIZER = "metacontroller.io/compositecontroller-things"
 
@@ -175,3 +181,22 @@ async def test_plan_teaches_the_services_nothing():
 def _paused(parent: JsonObject) -> JsonObject:
     unstructured.metadata(parent)["annotations"] = {PAUSED_ANNOTATION: "true"}
     return parent
+
+
+@pytest.mark.parametrize("name", LIFECYCLE_HOOKS)
+async def test_hooks_that_may_do_more_than_answer_are_not_called(name: LifecycleHookName):
+    sync = a_world(wants("a"))
+    granted = sync.observe()
+    driver = RecordingDriver(
+        result=DryRun(),
+        run=SyncRun(granted=granted, key=key_of(granted.observation)),
+        subscriptions=sync.subscriptions,
+        hooks=sync.hooks,
+        strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),
+        guards=DeletionGuards(limits=DEFAULT_LIMITS),
+    )
+    hook = Hook(name=name, version="v1", strict=False, webhook={"url": "http://hook.example/"})
+
+    answers = await driver.carry_out(CallHook(observed(), hook, {"": b"{}"}))
+
+    assert (answers, sync.hooks.requests) == ([b"{}"], [])
