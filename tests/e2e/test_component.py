@@ -1,7 +1,6 @@
 """ComponentControllers: what a hook answers is applied, listed in the status, and removed, in order."""
 
 import pytest
-from deployed import DEPLOYMENTS, PREFIX, Deployed, annotated, answering, deployment, namespace
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -9,6 +8,8 @@ from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story
+
+from .deployed import DEPLOYMENTS, PREFIX, Deployed, annotated, answering, deployment, namespace
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The deletion of a component waits for what others have: instances of its types, and finalizers on it."""
 
 import pytest
-from deployed import Deployed, answering
 
 from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
@@ -11,6 +10,8 @@ from metaloop.devkit.testbed.cluster import ApiRefused
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story
+
+from .deployed import Deployed, answering
 
 CRDS = ResourceInfo(
     api_version="apiextensions.k8s.io/v1",

@@ -1,7 +1,6 @@
 """Components that refer to ConfigMaps, and hooks that are called around their passes."""
 
 import pytest
-from deployed import Deployed, answering
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
@@ -9,6 +8,8 @@ from metaloop.devkit.testbed.cluster import CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story
+
+from .deployed import Deployed, answering
 
 
 @pytest.fixture

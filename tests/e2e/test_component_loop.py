@@ -1,7 +1,6 @@
 """The states of a component over time: too slow, suspended, written again; and the policies of its objects."""
 
 import pytest
-from deployed import DEPLOYMENTS, Deployed, annotated, answering, deployment
 
 from metaloop.common.json import JsonObject, dumps
 from metaloop.common.objects import unstructured
@@ -9,6 +8,8 @@ from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story
+
+from .deployed import DEPLOYMENTS, Deployed, annotated, answering, deployment
 
 
 @pytest.fixture
