@@ -77,6 +77,23 @@ def test_stopped_controller_listens_to_nothing_and_serves_nobody():
     assert controllers.find(key()) == Gone(reason="CompositeController/hello is not running")
 
 
+def test_observation_is_made_from_the_watches_of_its_parent_and_of_what_it_shows():
+    assert running().watches_of(key()) == (WatchId(HELLOS.id), WatchId(CONFIGMAPS.id))
+
+
+@pytest.mark.parametrize("wanted", [key(controller=ControllerId("CompositeController", "other")), key(resource=CONFIGMAPS.id)])
+def test_nothing_is_observed_for_a_key_that_no_controller_is_about(wanted: JobKey):
+    assert running().watches_of(wanted) == ()
+
+
+def test_stopped_controller_observes_nothing():
+    controllers = running()
+
+    controllers.stop(CONTROLLER)
+
+    assert controllers.watches_of(key()) == ()
+
+
 def test_rules_are_found_by_each_watch_that_they_listen_to():
     controllers = running()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import Final, Protocol
 
@@ -34,6 +35,9 @@ class Machine(Protocol):
         ...
 
 
+_boot_time = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+
+
 class RealMachine:
     """This machine."""
 
@@ -43,13 +47,11 @@ class RealMachine:
     monotonic = staticmethod(time.monotonic)
     wall_time = staticmethod(time.time)
 
-    @staticmethod
-    def boot_time() -> float:
-        """Seconds since the machine started, counted also while this process is stopped or the machine sleeps.
+    boot_time = staticmethod(_boot_time)
+    """Seconds since the machine started, counted also while this process is stopped or the machine sleeps.
 
-        A system without such a clock does not count its sleep.
-        """
-        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    A system without such a clock does not count its sleep.
+    """
 
 
 _REAL: Final = RealMachine()

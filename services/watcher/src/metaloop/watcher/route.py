@@ -118,7 +118,7 @@ class Router:
         """Count how a sync ended. What is gone meanwhile fails no more."""
         key = report.key
         stats, instance = self.stats.get(key.controller), self._running.get(key.controller)
-        if stats is None or instance is None or not self._running.serves(key):
+        if stats is None or instance is None or (report.result != "done" and not self._running.serves(key)):
             return
         stats.record(report)
         if instance.tally is not None:

@@ -11,7 +11,7 @@ from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.rules.parents import Parents
 from metaloop.watcher.core.rules.rule import Concern, Ended, EndedParts, Group, Later, Rule, Swept, Tally, Touched
-from metaloop.watcher.core.watch import Watch
+from metaloop.watcher.core.watch import Watch, WatchId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,10 +53,10 @@ class Instance:
         """The parents of a resource; None where its objects are no parents."""
         return next((parents for parents in self.parents if parents.watch.resource.id == resource), None)
 
-    def watches_of(self, key: JobKey) -> tuple[Watch, ...]:
-        """What an observation of one unit of work is made from: its parent's watch, and those of what it is shown."""
-        parents = self.parents_of(key.resource)
-        return (*((parents.watch,) if parents is not None else ()), *(group.watch for group in self.groups))
+    def shown_watches(self) -> dict[ResourceId, tuple[WatchId, ...]]:
+        """What observations are made from, by parent resource: the watch of the parents, and those of what is shown."""
+        groups = tuple(dict.fromkeys(group.watch.id for group in self.groups))
+        return {parents.watch.resource.id: (parents.watch.id, *groups) for parents in self.parents}
 
     def units(self, caches: Caches) -> list[JobKey]:
         """All units of work: of every parent, and of the parts of each. Its rules index the parents on the way."""

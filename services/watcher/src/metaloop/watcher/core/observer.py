@@ -44,8 +44,7 @@ class Observer:
 
     def is_behind(self, key: JobKey, now: float) -> bool:
         """Whether events of a unit's world may have been missed, since a watch broke a moment ago."""
-        instance = self._running.get(key.controller)
-        return instance is not None and self._caches.is_behind([watch.id for watch in instance.watches_of(key)], now=now)
+        return self._caches.is_behind(self._running.watches_of(key), now=now)
 
 
 def _group(group: Group, records: list[Record]) -> CachedGroup:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from metaloop.common.job import ControllerId, JobKey
+from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Gone
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.instance import Instance
@@ -27,6 +28,8 @@ class RunningControllers:
         self._raw: dict[ControllerId, bytes] = {}
         self._rules: dict[WatchId, list[Rule]] = {}
         """The rules that listen to each watch, of all instances."""
+        self._watches: dict[ControllerId, dict[ResourceId, tuple[WatchId, ...]]] = {}
+        """What observations of units of work are made from, by controller and parent resource."""
 
     def __iter__(self) -> Iterator[Instance]:
         return iter(self._instances.values())
@@ -38,6 +41,7 @@ class RunningControllers:
     def start(self, instance: Instance) -> list[JobKey]:
         """Serve a controller by `instance`, in place of an older one. Returns the units of work of all its parents."""
         self._instances[instance.controller.id] = instance
+        self._watches[instance.controller.id] = instance.shown_watches()
         self._index()
         return instance.units(self._caches)
 
@@ -46,6 +50,7 @@ class RunningControllers:
         if self._instances.pop(controller, None) is None:
             return False
         self._raw.pop(controller, None)
+        del self._watches[controller]
         self._index()
         return True
 
@@ -60,6 +65,10 @@ class RunningControllers:
     def rules_of(self, watch: WatchId) -> Sequence[Rule]:
         """The rules that listen to a watch."""
         return self._rules.get(watch, ())
+
+    def watches_of(self, key: JobKey) -> Sequence[WatchId]:
+        """What an observation of a unit of work is made from; nothing where its controller does not run."""
+        return self._watches.get(key.controller, {}).get(key.resource, ())
 
     def serves(self, key: JobKey) -> bool:
         """Whether a unit of work is there, as far as its controller counts the parts of parents."""
