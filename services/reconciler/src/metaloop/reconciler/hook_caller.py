@@ -1,10 +1,11 @@
 """Calls hooks through the hook gateway."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import isinf
+from types import TracebackType
 from typing import Final
 
 from metaloop.common.api.controller import Controller
@@ -74,17 +75,28 @@ class HookCaller:
 
 def _leased(body: Body, lease: LeaseGuard) -> OpenBody:
     """A body with the time for which its call may go on: the gateway ends the call of a caller that stands still."""
+    return OpenBody(wire.frames_of(body), partial(_Renewals, lease))
 
-    @contextmanager
-    def follow(send: Callable[[bytes], None]) -> Iterator[None]:
-        def tell() -> None:
-            send(wire.renewed_to_wire(lease.lent_seconds))
 
-        tell()
-        with lease.on_extension(tell):
-            yield
+class _Renewals:
+    """A block in which a gateway is told how long the lease lasts: at its beginning, and whenever it is extended."""
 
-    return OpenBody(wire.frames_of(body), follow)
+    __slots__ = ("_extensions", "_lease", "_send")
+
+    def __init__(self, lease: LeaseGuard, send: Callable[[bytes], None]) -> None:
+        self._lease = lease
+        self._send = send
+        self._extensions = lease.on_extension(self._tell)
+
+    def __enter__(self) -> None:
+        self._tell()
+        self._extensions.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._extensions.__exit__(kind, error, trace)
+
+    def _tell(self) -> None:
+        self._send(wire.renewed_to_wire(self._lease.lent_seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

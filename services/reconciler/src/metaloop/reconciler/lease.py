@@ -1,8 +1,8 @@
 """Whether this worker may still act for a parent."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import Final, TypeAlias, TypeVar
 
 from metaloop.common.errors import LeaseLost
@@ -45,14 +45,9 @@ class LeaseGuard:
         """How long a process that is told so now may act on our behalf: until shortly before the lease ends."""
         return self._ends - self._clock() - _MARGIN * self.seconds
 
-    @contextmanager
-    def on_extension(self, listener: Callable[[], None]) -> Iterator[None]:
+    def on_extension(self, listener: Callable[[], None]) -> "Listening":
         """Have `listener` called whenever the lease was extended, for the length of the block."""
-        self._listeners.append(listener)
-        try:
-            yield
-        finally:
-            self._listeners.remove(listener)
+        return Listening(listener, self._listeners)
 
     def check(self) -> None:
         """Return where the lease is ours now. Raises LeaseLost where it may not be."""
@@ -97,3 +92,19 @@ class LeaseGuard:
             self._timer = loop.call_later(left_seconds, self._end_work_in_time)
         else:
             self._limit.reschedule(loop.time())
+
+
+class Listening:
+    """A block in which a listener is one of several."""
+
+    __slots__ = ("_listener", "_listeners")
+
+    def __init__(self, listener: Callable[[], None], listeners: list[Callable[[], None]]) -> None:
+        self._listener = listener
+        self._listeners = listeners
+
+    def __enter__(self) -> None:
+        self._listeners.append(self._listener)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._listeners.remove(self._listener)
