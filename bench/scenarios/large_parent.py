@@ -42,7 +42,7 @@ _MOST_MIB = 600
 """The reconciler should need no more memory, with two large parents at once."""
 _FINE_BEAT = {"LOOP_BEAT_SECONDS": "0.02"}
 """What is measured of a long turn of an event loop is at most so much too short."""
-_EXPIRED = "metaloop_queue_leases_expired "
+_EXPIRED = "metaloop_queue_leases_expired_total "
 
 
 async def measure(run: Run) -> list[Figure]:

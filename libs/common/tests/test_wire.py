@@ -69,6 +69,28 @@ def test_a_granted_claim_embeds_cached_bytes_unparsed():
     assert reply.observation.children[0].objects == [{"metadata": {"name": "c"}}]
 
 
+@pytest.mark.parametrize("seconds", [None, 1.5])
+def test_a_grant_says_how_long_ago_the_change_was_seen(seconds: float | None):
+    observation = CachedObservation(controller=b"{}", parent_resource=CONFIGMAPS, parent=b"{}", children=[])
+    grant = CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0, changed_seconds_ago=seconds)
+
+    reply = reply_from_bytes(reply_to_bytes(grant))
+
+    assert isinstance(reply, Granted)
+    assert reply.changed_seconds_ago == seconds
+
+
+def test_a_grant_of_an_older_watcher_does_not_say_when_something_changed():
+    observation = CachedObservation(controller=b"{}", parent_resource=CONFIGMAPS, parent=b"{}", children=[])
+    wire = loads(reply_to_bytes(CachedGrant(observation=observation, lease="1-7", lease_seconds=5.0)))
+    del wire["changedSecondsAgo"]
+
+    reply = reply_from_bytes(dumps(wire))
+
+    assert isinstance(reply, Granted)
+    assert reply.changed_seconds_ago is None
+
+
 def test_an_observation_says_which_part_was_claimed():
     observation = CachedObservation(controller=b"{}", parent_resource=CONFIGMAPS, parent=b"{}", children=[], part="uid-1")
 

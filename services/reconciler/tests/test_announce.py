@@ -1,6 +1,7 @@
 """How a finished sync is announced: one log line, counters, and an event if somebody has to fix something."""
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,9 @@ from structlog.testing import capture_logs
 
 from metaloop.common.faults import Fault
 from metaloop.common.job import ControllerId, JobKey
-from metaloop.common.telemetry.metrics import registry
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.core.model import Outcome
+from metaloop.reconciler.sync_numbers import numbers
 
 KEY = JobKey(ControllerId("CompositeController", "things"), THINGS.id, "default", "parent")
 DONE = Outcome(result="done")
@@ -95,10 +96,20 @@ def test_deletion_that_waits_for_a_confirmation_has_an_event_of_its_own():
     assert recorder.told == [("Warning", "DeletionHeldBack", "3 of 3")]
 
 
-def test_writes_are_counted_by_kind():
-    labels = {"controller": "CompositeController/things", "action": "CreateChild"}
-    before = registry.get_sample_value("metaloop_sync_writes_total", labels) or 0
+def test_sync_is_counted_with_its_outcome_its_writes_and_its_times():
+    before = deepcopy(numbers.of(KEY.controller))
 
-    announce(finished(actions={"CreateChild": 3}), FakeRecorder())
+    announce(replace(finished(FAILED, actions={"CreateChild": 3}), change_to_hook_seconds=0.25), FakeRecorder())
 
-    assert registry.get_sample_value("metaloop_sync_writes_total", labels) == before + 3
+    syncs = numbers.of(KEY.controller)
+    assert syncs.results["retry"] == before.results["retry"] + 1
+    assert syncs.writes["CreateChild"] == before.writes["CreateChild"] + 3
+    assert (syncs.seconds.sum, syncs.change_to_hook.sum) == (before.seconds.sum + 0.5, before.change_to_hook.sum + 0.25)
+
+
+def test_sync_that_no_change_caused_says_nothing_of_their_latency():
+    before = numbers.of(KEY.controller).change_to_hook.count
+
+    announce(finished(), FakeRecorder())
+
+    assert numbers.of(KEY.controller).change_to_hook.count == before

@@ -27,6 +27,15 @@ def test_soonest_resync_counts(wanted: list[float], expected: float | None):
     assert journal.resync_after_seconds == expected
 
 
+def test_first_hook_call_of_a_sync_is_the_one_that_is_timed():
+    journal = Journal()
+
+    journal.begin_hook(after_seconds=0.5)
+    journal.begin_hook(after_seconds=2.0)
+
+    assert journal.hook_after_seconds == 0.5
+
+
 def test_actions_are_counted_by_kind_and_writes_kept_in_order():
     journal = Journal()
 

@@ -21,6 +21,7 @@ from metaloop.common.testing.polling import eventually
 from metaloop.devkit.broker import Broker
 from metaloop.reconciler.concurrency import Slot
 from metaloop.reconciler.lease import LeaseGuard
+from metaloop.reconciler.sync_numbers import numbers
 from metaloop.reconciler.worker import RoomFor, Worker, WorkerSettings
 
 ACK_WAIT_SECONDS = 2.0
@@ -201,11 +202,13 @@ async def test_a_sync_that_crashes_is_reported_as_a_failure(link: WorkerLink, wa
     async def crash(granted: Granted, slot: Slot, guard: LeaseGuard) -> SyncReport:
         raise ZeroDivisionError("one over none")
 
+    before = numbers.of(job_key("a").controller).crashes
     async with working(link, crash):
         await watcher.offer("a")
         await eventually(lambda: watcher.words == ["report e-0", "receipt e-0"])
 
     report = watcher.reports[0]
+    assert numbers.of(job_key("a").controller).crashes == before + 1
     assert (report.result, report.reason, report.message) == ("retry", "Crashed", "unforeseen: ZeroDivisionError('one over none')")
 
 

@@ -39,6 +39,7 @@ def test_indexes_answer_as_a_search_through_everything_would(history: list[tuple
             cache.put(seen)
 
     everything = list(cache.objects.values())
+    assert cache.bytes == sum(len(each.raw) for each in everything)
     wanted = Selector((Requirement("a", "In", ("b",)),))
     assert _keys(cache.owned_by("uid-n-p")) == _keys(each for each in everything if each.owner and each.owner.uid == "uid-n-p")
     for selector in (wanted, Selector(), Selector((Requirement("a", "Exists"),))):

@@ -204,7 +204,7 @@ class QueueAmongFailures(RuleBasedStateMachine):
         queue, entries = self.hand.queue, list(self.hand.queue.entries())
         assert queue.offers.unclaimed == sum(entry.offer in (Offer.SENT, Offer.STORED) for entry in entries)
         assert queue.waiting == sum(entry.stage in (Stage.WAITING, Stage.PARKED) for entry in entries)
-        assert queue.leased == sum(entry.lease is not None for entry in entries)
+        assert len(queue.leases) == sum(entry.lease is not None for entry in entries)
         for entry in entries:
             assert (entry.lease is not None) == (entry.stage is Stage.LEASED)
             assert (entry.offer is not None) == (entry.stage is Stage.QUEUED)

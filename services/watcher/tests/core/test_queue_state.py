@@ -300,7 +300,7 @@ def test_a_finished_lease_of_this_life_does_not_come_back(hand: QueueInHand):
     hand.finish(lease)
 
     assert not hand.renew(lease)
-    assert hand.queue.leased == 0
+    assert len(hand.queue.leases) == 0
 
 
 # -- read your writes --------------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class Granted:
     """The shard whose watcher granted the lease."""
     observed_bytes: int = 0
     """How large the observation was on the wire."""
+    changed_seconds_ago: float | None = None
+    """How long before the grant the change was seen that the sync answers; None where none did, but a timer, say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,7 @@ class CachedGrant:
     lease: str
     lease_seconds: float
     observation: CachedObservation
+    changed_seconds_ago: float | None = None
 
 
 CachedClaimReply: TypeAlias = CachedGrant | Busy | Gone
@@ -228,8 +231,14 @@ class ReplyReader:
 def _reply_of(raw: JsonObject, shard: str, size: int) -> ClaimReply:
     match raw["state"]:
         case "granted":
-            lease, seconds, observation = raw["lease"], raw["leaseSeconds"], _observation(raw)
-            return Granted(lease=lease, lease_seconds=seconds, observation=observation, shard=shard, observed_bytes=size)  # type: ignore[arg-type]
+            return Granted(
+                lease=raw["lease"],  # type: ignore[arg-type]
+                lease_seconds=raw["leaseSeconds"],  # type: ignore[arg-type]
+                observation=_observation(raw),
+                shard=shard,
+                observed_bytes=size,
+                changed_seconds_ago=raw.get("changedSecondsAgo"),  # type: ignore[arg-type]
+            )
         case "busy":
             return Busy(retry_seconds=raw["retrySeconds"])  # type: ignore[arg-type]
         case "gone":
@@ -288,6 +297,7 @@ def _grant_to_wire(grant: CachedGrant, *, to_list: Callable[[Sequence[bytes]], o
         "state": "granted",
         "lease": grant.lease,
         "leaseSeconds": grant.lease_seconds,
+        "changedSecondsAgo": grant.changed_seconds_ago,
         "controller": orjson.Fragment(observation.controller),
         "parentResource": observation.parent_resource.to_json(),
         "parent": orjson.Fragment(observation.parent),

@@ -22,7 +22,7 @@ from metaloop.hookgateway.core.etag import EtagCache
 from metaloop.hookgateway.credential_store import CredentialStore
 from metaloop.hookgateway.dial import Dialer
 from metaloop.hookgateway.exchange import Bounds
-from metaloop.hookgateway.metrics import Metrics
+from metaloop.hookgateway.metrics import Metrics, export_connect_limits
 from metaloop.hookgateway.pool import OpenPool, Pool
 from metaloop.hookgateway.settings import Settings
 from metaloop.hookgateway.watch_objects import ClusterObjects, NoCluster, ObjectWatcher
@@ -52,6 +52,7 @@ async def assembled(service: Service, settings: Settings, objects: ObjectWatcher
         stack.push_async_callback(gateway.close)
         calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
         calls.mount(service.app)
+        export_connect_limits(gateway.connect_limits)
         service.run("credentials", credentials.run)
         clean_up = partial(clean_up_forever, gateway, idle_seconds=settings.idle_endpoint_seconds)
         service.run("cleanup", partial(restarting, "cleanup", clean_up))

@@ -8,10 +8,11 @@ _note       metrics, span, and a line in the log for a rejection
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Final
 
 from metaloop.common.hooks.call import Accepted, NotModified, Rejected, Throttled, Verdict
@@ -114,6 +115,11 @@ class Gateway:
                 verdict = verdict_of_error(error, secrets=credentials.secrets)
             self._note(verdict, target, steps)
         return verdict
+
+    def connect_limits(self) -> Mapping[str, float]:
+        """How many calls may wait to be accepted, by URL, for the endpoints that have such a limit now."""
+        limits = {webhook.endpoint.label: webhook.connect_limit for webhook in self._webhooks.values()}
+        return {url: limit for url, limit in limits.items() if limit < inf}
 
     async def close(self) -> None:
         """Close every connection, now or when its call ends."""

@@ -25,6 +25,11 @@ class ConnectLimiter:
         """Whether there is a limit at the moment."""
         return self._limit.maximum < inf
 
+    @property
+    def maximum(self) -> float:
+        """How many calls may wait to be accepted; infinite while there is no limit."""
+        return self._limit.maximum
+
     def try_acquire(self) -> bool:
         """Whether another call may be sent at once. If so, `release` must follow."""
         if not self._limit.has_room or self._waiters:

@@ -1,6 +1,6 @@
 """Exports metrics: the hook metrics of Metacontroller, the verdicts, and the state of circuits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -60,6 +60,12 @@ _verdicts = metrics.counter(
     ("hook", *HOOK_LABELS, "verdict", "reason"),
 )
 circuit = metrics.gauge("metaloop_hookgateway_circuit_state", "The endpoint's circuit: 0 closed, 1 half open, 2 open.", ("url",))
+
+
+def export_connect_limits(read: Callable[[], Mapping[str, float]]) -> None:
+    """Export the limits that `read` returns by URL."""
+    documentation = "How many calls may wait for the endpoint to accept them; none where there is no such limit now."
+    metrics.observed_by("metaloop_hookgateway_connect_limit", documentation, "url", read)
 
 
 class Metrics:

@@ -53,6 +53,11 @@ class Webhook:
         self._url = URL(endpoint.url, encoded=True)
         self._pool: Connections | None = None
 
+    @property
+    def connect_limit(self) -> float:
+        """How many calls may wait for the endpoint to accept them; infinite while there is no limit."""
+        return self._limiter.maximum
+
     async def send(self, body: Body, *, headers: dict[str, str], credentials: Credentials, timeout_seconds: float) -> Answer:
         """The webhook's answer, unchecked.
 

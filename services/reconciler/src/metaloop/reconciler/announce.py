@@ -2,24 +2,16 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 
 from metaloop.common.faults import AnyFault, Owner
 from metaloop.common.job import JobKey
 from metaloop.common.json import JsonObject
-from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.reconciler.core.model import Outcome
 from metaloop.reconciler.ports import Recorder
+from metaloop.reconciler.sync_numbers import numbers
 
 _log = get_logger()
-_syncs = metrics.counter("metaloop_syncs", "Syncs that ended.", (fields.CONTROLLER, fields.OUTCOME))
-_writes = metrics.counter("metaloop_sync_writes", "Writes to the cluster that syncs carried out.", (fields.CONTROLLER, "action"))
-_seconds = metrics.histogram("metaloop_sync_seconds", "How long syncs took, their hooks included.", (fields.CONTROLLER,))
-
-_CACHED_SERIES = 4096
-_syncs_of = lru_cache(_CACHED_SERIES)(_syncs.labels)
-_seconds_of = lru_cache(_CACHED_SERIES)(_seconds.labels)
-_writes_of = lru_cache(_CACHED_SERIES)(_writes.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +26,9 @@ class FinishedSync:
     seconds: float
     unknown_keys: tuple[str, ...]
     """Keys of a loosely read answer that no field has."""
+    change_to_hook_seconds: float | None = None
+    """From the change that caused the sync until its first hook call; None where no change did, or no hook was called.
+    """
     part: str = ""
     """The part of the parent that was synced, as people know it. Empty for the parent as a whole."""
 
@@ -55,11 +50,12 @@ def _record_event(sync: FinishedSync, fault: AnyFault, recorder: Recorder) -> No
 
 
 def _count(sync: FinishedSync) -> None:
-    controller = str(sync.key.controller)
-    _syncs_of(controller, sync.outcome.result).inc()
-    _seconds_of(controller).observe(sync.seconds)
-    for action, number in sync.actions.items():
-        _writes_of(controller, action).inc(number)
+    syncs = numbers.of(sync.key.controller)
+    syncs.results[sync.outcome.result] += 1
+    syncs.seconds.observe(sync.seconds)
+    if sync.change_to_hook_seconds is not None:
+        syncs.change_to_hook.observe(sync.change_to_hook_seconds)
+    syncs.writes.update(sync.actions)
 
 
 def _log_line(sync: FinishedSync) -> None:

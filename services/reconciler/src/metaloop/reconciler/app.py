@@ -34,6 +34,7 @@ from metaloop.reconciler.server_side_writer import ServerSideWriter
 from metaloop.reconciler.settings import Settings
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import Dependencies, Syncer
+from metaloop.reconciler.sync_numbers import numbers
 from metaloop.reconciler.worker import Worker, WorkerSettings
 
 _GATEWAY_IDLE_SECONDS = 30.0
@@ -94,7 +95,9 @@ async def assembled(
         with ThreadPoolExecutor(1, thread_name_prefix="large parents") as executor:
             large = LargeParents(executor)
             syncer = Syncer(dependencies=dependencies, observer=Observer(kinds), syncs=syncs, large=large)
-            _register(service, _worker(link, syncer, settings, large=large), link=link, kube=kube)
+            worker = _worker(link, syncer, settings, large=large)
+            numbers.export_workers(worker.jobs_by_controller, most=settings.waiting_jobs)
+            _register(service, worker, link=link, kube=kube)
             yield
 
 

@@ -1,7 +1,7 @@
 """The jobs in flight on this worker, and how they and their leases are kept alive."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from metaloop.common.bus.links import Delivery, WorkerLink
@@ -47,6 +47,9 @@ class InFlightJobs:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    def __iter__(self) -> Iterator[InFlightJob]:
+        return iter(self._jobs.values())
 
     def __contains__(self, key: JobKey) -> bool:
         return key in self._jobs

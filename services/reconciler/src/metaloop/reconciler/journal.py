@@ -16,6 +16,13 @@ class Journal:
     resync_after_seconds: float | None = None
     unknown_keys: tuple[str, ...] = ()
     rivals: tuple[str, ...] = ()
+    hook_after_seconds: float | None = None
+    """How long after the sync began it called a hook first; None before it did."""
+
+    def begin_hook(self, *, after_seconds: float) -> None:
+        """Record that a hook is called now, so long after the sync began."""
+        if self.hook_after_seconds is None:
+            self.hook_after_seconds = after_seconds
 
     def resync_within(self, seconds: float) -> None:
         """Ask for a resync after this time. The shortest time that is asked for counts."""

@@ -95,17 +95,25 @@ class Syncer:
             with span("sync"):
                 observed = self.observer.observed(granted.observation)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
+                driver = self._driver(run, observed.controller.watched, slot, lease, began)
                 thread = self.large.sync_thread(run.key, slot, observed_bytes=granted.observed_bytes)
-                await drive(steps, self._driver(run, observed.controller.watched, slot, lease).carry_out, thread=thread)
+                await drive(steps, driver.carry_out, thread=thread)
         except LeaseLost:
             raise
         except MetaloopError as error:
             failure = error
         return finish(run, failure, seconds=self.clock() - began, recorder=self.dependencies.recorder)
 
-    def _driver(self, run: "SyncRun", watched: str, slot: Slot, lease: LeaseGuard) -> "Driver":
-        api = self.dependencies.api.permitted_by(lease.check)
-        return Driver(dependencies=self.dependencies, run=run, watched=watched, slot=slot, lease=lease, api=api)
+    def _driver(self, run: "SyncRun", watched: str, slot: Slot, lease: LeaseGuard, began: float) -> "Driver":
+        return Driver(
+            dependencies=self.dependencies,
+            run=run,
+            watched=watched,
+            slot=slot,
+            lease=lease,
+            api=self.dependencies.api.permitted_by(lease.check),
+            elapsed=lambda: self.clock() - began,
+        )
 
 
 def sync_of(key: JobKey, syncs: Syncs) -> Sync:
@@ -123,6 +131,12 @@ class SyncRun:
     granted: Granted
     key: JobKey
     journal: Journal = field(default_factory=Journal)
+
+    @property
+    def change_to_hook_seconds(self) -> float | None:
+        """From the change that caused the sync until its first hook call; None without the one or the other."""
+        changed_ago, hook_after = self.granted.changed_seconds_ago, self.journal.hook_after_seconds
+        return None if changed_ago is None or hook_after is None else changed_ago + hook_after
 
     def related_request(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> RelatedRequest:
         """The request that subscribes the parent to related objects."""
@@ -143,6 +157,8 @@ class Driver:
     """The sync's right to ask and to write."""
     api: Api
     """The API server, for as long as the lease lasts."""
+    elapsed: Callable[[], float]
+    """How long ago the sync began, in seconds."""
 
     async def carry_out(self, step: Step) -> object:  # noqa: PLR0911 - one return for each kind of step
         """The result of one step. Raises the errors that its class names, and LeaseLost."""
@@ -150,6 +166,7 @@ class Driver:
             case EditParent():
                 return await self._edited(step)
             case CallHook(observed, hook, bodies):
+                self.run.journal.begin_hook(after_seconds=self.elapsed())
                 return await self.dependencies.hooks.call(observed, hook, bodies, slot=self.slot, lease=self.lease)
             case ChooseApplyStrategy(observed):
                 return self.dependencies.children.without_noops(await self.dependencies.strategies.of(observed))
@@ -222,6 +239,7 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
         actions=journal.actions,
         seconds=seconds,
         unknown_keys=journal.unknown_keys,
+        change_to_hook_seconds=run.change_to_hook_seconds,
     )
     announce(finished, recorder)
     return SyncReport(

@@ -10,7 +10,8 @@ A job whose lease was lost is dropped silently: another worker has it, or will h
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
@@ -20,7 +21,7 @@ from metaloop.common.bus.messages import ClaimRequest
 from metaloop.common.crashes import crash_logged
 from metaloop.common.errors import LeaseLost, Unavailable
 from metaloop.common.faults import Fault
-from metaloop.common.job import Job, JobKey
+from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.machine import boot_time, unique_token
 from metaloop.common.observation import Busy, Gone, Granted, LeaseTerms
 from metaloop.common.report import SyncReport
@@ -30,6 +31,7 @@ from metaloop.common.telemetry.traces import span
 from metaloop.reconciler.concurrency import ConcurrencyLimiter, Slot
 from metaloop.reconciler.in_flight import InFlightJob, InFlightJobs
 from metaloop.reconciler.lease import LeaseGuard
+from metaloop.reconciler.sync_numbers import numbers
 
 log = get_logger()
 
@@ -80,6 +82,10 @@ class Worker:
     def jobs(self) -> int:
         """How many jobs are in flight."""
         return len(self._in_flight)
+
+    def jobs_by_controller(self) -> Mapping[ControllerId, int]:
+        """How many jobs of each controller are in flight; those with none are left out."""
+        return Counter(job.delivery.job.key.controller for job in self._in_flight)
 
     async def run(self) -> None:
         """Work until `stop`, and then until the jobs in flight are finished or given back."""
@@ -165,6 +171,9 @@ class Worker:
         # A failure that a sync didn't foresee concerns its parent alone.
         with crash_logged("worker.sync_crashed", passing=(LeaseLost,), key=str(job.key)) as crash:
             return await guard.bound(self._sync(granted, slot, guard))
+        syncs = numbers.of(job.key.controller)
+        syncs.crashes += 1
+        syncs.results["retry"] += 1
         return SyncReport(key=job.key, lease=granted.lease, result="retry", fault=Fault.CRASHED, message=crash.problem)
 
     async def _finish(self, in_flight: InFlightJob, finished: SyncReport) -> None:

@@ -36,6 +36,7 @@ from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.health_writer import HealthWriter, StatusIntervals
 from metaloop.watcher.leader import Candidate, Leadership, SoleWatcher
 from metaloop.watcher.memory import collect_now_and_then, spare_the_cache
+from metaloop.watcher.metrics import export_caches, export_leadership, export_queue
 from metaloop.watcher.reflector import WatchSettings
 from metaloop.watcher.related_watches import RelatedWatches
 from metaloop.watcher.routing import Routing
@@ -43,7 +44,7 @@ from metaloop.watcher.served import Served
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.stall_detector import StallDetector
 from metaloop.watcher.supervise import Supervisor
-from metaloop.watcher.views import Views, count_cache, count_queue
+from metaloop.watcher.views import Views
 from metaloop.watcher.watches import Watches
 
 
@@ -183,8 +184,8 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
         _linked(settings, cluster=await cluster_uid(kube)) as link,
         assembled(service, settings, kube, link, worlds=worlds) as watcher,
     ):
-        count_queue(watcher.routing.queue)
-        count_cache(watcher.routing.caches)
+        export_queue(watcher.routing.queue)
+        export_caches(watcher.routing.caches)
         watcher.numbers.export()
         yield
 
@@ -206,6 +207,7 @@ async def assembled(
         service.probes.ready("kubernetes", lambda: kube.request("GET", "/version"))
         service.probes.ready("dispatch", term.check_open)
         service.probes.ready("controllers", watcher.check_synced)
+        export_leadership(_lease_name(settings), leadership.leads)
         service.run("stall detector", watcher.stalls.run)
         service.run("supervise", watcher.supervisor.run)
         if settings.debug_port:
@@ -241,13 +243,17 @@ async def _leadership(
     candidate = Candidate(
         kube,
         Election(identity=identity, lease_seconds=settings.leader_lease_seconds),
-        lease=(settings.lease_namespace, f"metaloop-watcher-{settings.share.name}"),
+        lease=(settings.lease_namespace, _lease_name(settings)),
         announce_resignation=link.announce_resignation,
         is_cut_off=connectivity.is_cut_off,
     )
     service.run("broker connectivity", connectivity.run)
     async with link.on_resignation(candidate.wake):
         yield candidate
+
+
+def _lease_name(settings: WatcherSettings) -> str:
+    return f"metaloop-watcher-{settings.share.name}"
 
 
 def _identity() -> str:

@@ -8,6 +8,7 @@ from metaloop.common.job import JobKey
 from metaloop.common.observation import Busy, CachedClaimReply, CachedGrant, CachedObservation, Gone
 from metaloop.common.telemetry import metrics
 from metaloop.watcher.core.entry import Lease
+from metaloop.watcher.core.fair_queue import MarkClass
 from metaloop.watcher.workqueue import WorkQueue
 
 Observe: TypeAlias = Callable[[JobKey], CachedObservation | Gone]
@@ -55,4 +56,11 @@ class Claims:
         if isinstance(observed, Gone):
             self._queue.dismiss(lease)
             return Gone(reason=observed.reason, lease=lease.id)
-        return CachedGrant(lease=lease.id, lease_seconds=self._lease_seconds, observation=observed)
+        return CachedGrant(
+            lease=lease.id, lease_seconds=self._lease_seconds, observation=observed, changed_seconds_ago=self._change_age(lease)
+        )
+
+    def _change_age(self, lease: Lease) -> float | None:
+        """How long ago the change was seen that a new lease serves; None for what no change marked."""
+        mark = lease.serves
+        return self._queue.clock() - mark.since if mark.klass <= MarkClass.CHANGED else None

@@ -30,7 +30,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.telemetry import fields, get_logger, metrics
 from metaloop.common.waiting import is_set_within
 from metaloop.watcher.core.record import version_number
-from metaloop.watcher.core.watch import Watch, WatchStatus
+from metaloop.watcher.core.watch import Watch, WatchId, WatchStatus
 from metaloop.watcher.core.watch_backoff import Ending, WatchBackoff
 from metaloop.watcher.errors import MalformedObject
 
@@ -60,6 +60,12 @@ _CHECK_AGAIN_SECONDS = 5.0
 _endings_total = metrics.counter("metaloop_watch_endings", "Watches that ended, by how.", ("resource", "ending"))
 _lists_total = metrics.counter("metaloop_watch_lists", "Whole lists of a resource.", ("resource",))
 _skipped_total = metrics.counter("metaloop_watch_skipped", "Malformed lines and objects that were skipped.", ("resource",))
+
+
+def forget_metrics(watch: WatchId) -> None:
+    """Stop exporting the metrics of a watch that is over."""
+    for metric in (_endings_total, _lists_total, _skipped_total):
+        metric.remove_by_labels({"resource": str(watch)})
 
 
 class Sink(Protocol):

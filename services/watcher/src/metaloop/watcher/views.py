@@ -14,7 +14,7 @@ from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.objects import unstructured
 from metaloop.common.server import App, serving
 from metaloop.common.settings import Listener
-from metaloop.common.telemetry import fields, get_logger, metrics
+from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.controller_numbers import ControllerNumbers
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Entry, Lease, Purpose
@@ -55,7 +55,7 @@ class Views:
             {
                 "resource": str(cache.watch.id),
                 "objects": len(cache.objects),
-                "bytes": sum(len(record.raw) for record in cache.objects.values()),
+                "bytes": cache.bytes,
                 "synced": cache.is_synced,
                 "resourceVersion": str(cache.version),
                 "silentSeconds": round(now - cache.status.heard_at, 3),
@@ -150,21 +150,3 @@ def _health(health: ControllerHealth) -> JsonObject:
         "parents": summary.parents,
         "failingParents": summary.failing,
     }
-
-
-def count_queue(queue: WorkQueue) -> None:
-    """Export what the queue holds and what it counted."""
-    metrics.observed("metaloop_queue_waiting", "Keys that wait for their turn.", lambda: queue.waiting)
-    metrics.observed("metaloop_queue_gated", "Keys that wait until the cache has seen the writes of their last sync.", lambda: queue.gated)
-    metrics.observed("metaloop_queue_unclaimed", "Jobs in the stream that no worker has claimed.", lambda: queue.unclaimed)
-    metrics.observed("metaloop_queue_leased", "Keys that a worker holds.", lambda: queue.leased)
-    for name in queue.counts.__slots__:
-        metrics.observed(
-            f"metaloop_queue_{name}", f"How many {name.replace('_', ' ')} so far.", lambda name=name: getattr(queue.counts, name)
-        )
-
-
-def count_cache(caches: Caches) -> None:
-    """Export what is cached."""
-    metrics.observed("metaloop_cache_objects", "Objects in the cache.", lambda: sum(len(cache.objects) for cache in caches))
-    metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(caches))

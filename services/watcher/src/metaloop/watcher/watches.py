@@ -13,7 +13,7 @@ from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import Record, record_of
 from metaloop.watcher.core.watch import Watch, WatchId, WatchStatus
 from metaloop.watcher.errors import MalformedObject
-from metaloop.watcher.reflector import Reflector, WatchSettings
+from metaloop.watcher.reflector import Reflector, WatchSettings, forget_metrics
 from metaloop.watcher.route import Router
 from metaloop.watcher.routing import Routing
 
@@ -123,6 +123,7 @@ class Watches:
         self.restarting.discard(watch)
         del self._reflectors[watch]
         self._caches.close(watch)
+        forget_metrics(watch)
 
     def wake(self) -> None:
         """Have every watch that waits before its next try make it now."""

@@ -4,7 +4,7 @@ Every call is made at the time of the clock, and whatever may let a job go sets 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from metaloop.common.bus.messages import Renewal
@@ -16,7 +16,7 @@ from metaloop.common.report import SyncReport
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.traces import span
 from metaloop.watcher.core.entry import NO_VERSIONS, Entry, Lease, Mark
-from metaloop.watcher.core.fair_queue import MarkClass
+from metaloop.watcher.core.fair_queue import Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress
 from metaloop.watcher.core.limits import Counts, Limits
 from metaloop.watcher.core.parking import IsBehind
@@ -197,6 +197,14 @@ class WorkQueue:
         """How many keys of each controller are offered to workers, or held by one."""
         return {controller: flow.in_flight for controller, flow in self._state.flows.items()}
 
+    def leases(self) -> Iterator[Entry]:
+        """The entries that a worker holds, to be read only."""
+        return iter(self._state.leases)
+
+    def flows(self) -> Mapping[ControllerId, Flow[Entry]]:
+        """The waiting keys of each controller, and what is counted of it, to be read only."""
+        return self._state.flows
+
     @property
     def counts(self) -> Counts:
         """What happened so far in this term."""
@@ -220,7 +228,7 @@ class WorkQueue:
     @property
     def leased(self) -> int:
         """How many keys a worker holds."""
-        return self._state.leased
+        return len(self._state.leases)
 
     @property
     def workers(self) -> int:

@@ -13,9 +13,11 @@ from functools import lru_cache
 from importlib.metadata import version
 from time import perf_counter
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
+from prometheus_client import Counter, Histogram
 from yarl import URL
 
 from metaloop.common.errors import MetaloopError
@@ -36,10 +38,16 @@ be used."""
 _USER_AGENT = f"metaloop/{version('metaloop-common')}"
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
-_requests_total = metrics.counter("metaloop_kube_requests", "Requests to the API server.", ("method", "code"))
-_request_seconds = metrics.histogram("metaloop_kube_request_seconds", "Time until the API server answered.", ("method",))
-_requests_of = lru_cache(_requests_total.labels)
-_seconds_of = lru_cache(_request_seconds.labels)
+_NO_ANSWER = "<error>"
+"""What client-go calls the code of a request that was not answered."""
+
+# The names and labels are those of client-go, except that a watch is a verb of its own.
+_requests_total = metrics.counter(
+    "rest_client_requests", "Requests to the API server, by the code of the answer; `<error>` for none.", ("code", "method", "host")
+)
+_request_seconds = metrics.histogram(
+    "rest_client_request_duration_seconds", "Time until the API server answered, watches left out.", ("verb", "host")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,7 @@ class Transport:
         identity = await self._identity()
         try:
             async with _sent(self._session, request, identity) as answer:
-                _requests_of("WATCH", answer.status).inc()
+                _requests_of("WATCH", answer.status, identity.server_url).inc()
                 if answer.status != 200:
                     raise failure_of(request, await _read(answer))
                 on_open()
@@ -146,11 +154,11 @@ class Transport:
             async with asyncio.timeout(self._timeout_seconds):
                 answer = await self._answer_to(request, identity)
         except _BROKEN as problem:
-            _requests_of(request.method, "none").inc()
+            _requests_of(request.method, _NO_ANSWER, identity.server_url).inc()
             late = f"no answer within {self._timeout_seconds:g} s" if isinstance(problem, TimeoutError) else ""
             raise Unanswered(f"{request}: {late or _text(problem)}") from problem
-        _seconds_of(request.method).observe(perf_counter() - began)
-        _requests_of(request.method, answer.status).inc()
+        _seconds_of(request.method, identity.server_url).observe(perf_counter() - began)
+        _requests_of(request.method, answer.status, identity.server_url).inc()
         if answer.status >= 300:
             raise failure_of(request, answer)
         return answer.body
@@ -174,6 +182,21 @@ class Transport:
                 self._peer = _peer(identity, connect_seconds=self._timeout_seconds)
             self._peers_identity = identity
         return self._peer
+
+
+@lru_cache
+def _requests_of(method: str, code: int | str, server_url: str) -> Counter:
+    return _requests_total.labels(code=str(code), method=method, host=_host_in(server_url))
+
+
+@lru_cache
+def _seconds_of(method: str, server_url: str) -> Histogram:
+    return _request_seconds.labels(verb=method, host=_host_in(server_url))
+
+
+def _host_in(server_url: str) -> str:
+    """Host and port, without the user that a kubeconfig's URL may name."""
+    return urlsplit(server_url).netloc.rpartition("@")[2]
 
 
 def _connection_key(identity: Identity) -> tuple[object, ...]:

@@ -24,6 +24,8 @@ class ResourceCache:
         self.is_synced = False
         """Whether a whole list was seen."""
         self.objects: dict[ObjectKey, Record] = {}
+        self.bytes = 0
+        """The length of all objects as JSON."""
         self._owned: dict[str, dict[ObjectKey, None]] = {}
         """Keys by the UID of their controller. No dict is empty."""
         self._orphans: dict[str, dict[ObjectKey, None]] = {}
@@ -52,7 +54,9 @@ class ResourceCache:
             return None
         if old is not None:
             self._unlink(old)
+            self.bytes -= len(old.raw)
         self.objects[record.key] = record
+        self.bytes += len(record.raw)
         self._link(record)
         return Change(self.watch, record.key, old, record)
 
@@ -122,6 +126,7 @@ class ResourceCache:
         if old is None:
             return None
         self._unlink(old)
+        self.bytes -= len(old.raw)
         return Change(self.watch, key, old, None)
 
     def _link(self, record: Record) -> None:

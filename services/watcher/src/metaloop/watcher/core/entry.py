@@ -103,6 +103,8 @@ class Lease:
     seconds: float
     """For how long each renewal holds, as its worker was granted."""
     expires: float
+    began: float
+    """When it was granted, or adopted."""
     serves: Mark
     """The mark that the sync answers. It comes back if the lease expires."""
     report: SyncReport | None = None

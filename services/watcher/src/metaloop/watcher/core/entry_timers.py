@@ -59,6 +59,11 @@ class EntryTimers:
         if entry.due(Purpose.AT_LATEST) is None:
             self.set(entry, Purpose.AT_LATEST, due=at_latest)
 
+    def set_if_earlier(self, entry: Entry, purpose: Purpose, *, due: float) -> None:
+        """Fire the timer of `entry` for `purpose` at `due`, or when it would have if that is earlier."""
+        pending = entry.due(purpose)
+        self.set(entry, purpose, due=due if pending is None else min(pending, due))
+
     def arm_resync(self, entry: Entry, *, now: float) -> None:
         """Set the timer for the next resync unless one is due already."""
         period = self._resync_periods.get(entry.key.controller)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from metaloop.watcher.core.queue_numbers import QueueNumbers
+
 Item = TypeVar("Item", bound=Hashable)
 
 
@@ -72,6 +74,7 @@ class Flow(Generic[Item]):
     turns: int = 0
     waiting: int = 0
     """How many keys wait in its class queues."""
+    numbers: QueueNumbers = field(default_factory=QueueNumbers)
 
     @property
     def has_room(self) -> bool:
@@ -82,6 +85,10 @@ class Flow(Generic[Item]):
     def is_ready(self) -> bool:
         """Whether it has a key that may go now."""
         return self.waiting > 0 and self.has_room
+
+    def longest_wait(self, now: float) -> float:
+        """How long the oldest of its waiting keys has waited; 0 where none waits."""
+        return max(queue.longest_wait(now) for queue in self.classes)
 
     def pop(self, now: float) -> Item:
         """The key that goes next; one must wait."""

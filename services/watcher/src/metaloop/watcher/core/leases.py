@@ -38,8 +38,9 @@ class Leases:
     def begin(self, entry: Entry, held: HeldLease, *, worker: str, serves: Mark, now: float) -> Lease:
         """Have `worker` hold an entry. The lease keeps the length that was granted, whatever is granted now."""
         seconds = held.seconds or self._seconds
-        lease = entry.lease = Lease(id=held.lease, worker=worker, seconds=seconds, expires=now + seconds, serves=serves)
+        lease = entry.lease = Lease(id=held.lease, worker=worker, seconds=seconds, expires=now + seconds, began=now, serves=serves)
         self._entries[lease.id] = entry
+        entry.flow.numbers.waited.observe(now - serves.since)
         return lease
 
     def find(self, lease_id: str, key: JobKey | None = None) -> tuple[Entry, Lease] | None:

@@ -1,6 +1,6 @@
 """The queue's time limits, its limit per controller, and its counters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,21 +27,25 @@ class Limits:
     """Per worker: fewer than it has slots, so that a hook which hangs leaves some to others."""
 
 
+def _counted(documentation: str) -> int:
+    """The field of a count, whose documentation its metric has."""
+    return field(default=0, metadata={"documentation": documentation})
+
+
 @dataclass(slots=True, kw_only=True)
 class Counts:
     """Counters of what happened so far, for metrics."""
 
-    marks: int = 0
-    offers: int = 0
-    refusals: int = 0
-    claims: int = 0
-    busy: int = 0
-    finished: int = 0
-    leases_expired: int = 0
-    leases_adopted: int = 0
-    stale_messages: int = 0
-    """Reports and receipts of leases that no longer exist."""
-    receipts_missed: int = 0
-    reports_missed: int = 0
-    gates_closed: int = 0
-    gates_timed_out: int = 0
+    marks: int = _counted("Marks of keys, each by an event or a timer.")
+    offers: int = _counted("Jobs that were offered to the stream.")
+    refusals: int = _counted("Offers that the stream refused, since it holds an older job of the key.")
+    claims: int = _counted("Claims that were granted.")
+    busy: int = _counted("Claims that were refused, since another worker holds the key.")
+    finished: int = _counted("Leases that ended with a report, a dismissal or a receipt.")
+    leases_expired: int = _counted("Leases that were not renewed in time.")
+    leases_adopted: int = _counted("Leases of an earlier term that were taken over.")
+    stale_messages: int = _counted("Reports and receipts of leases that no longer exist.")
+    receipts_missed: int = _counted("Leases that ended without the receipt of the stream.")
+    reports_missed: int = _counted("Leases that ended without the report of the worker.")
+    gates_closed: int = _counted("Keys that had to wait until the cache has seen the writes of their last sync.")
+    gates_timed_out: int = _counted("Keys that waited in vain until the cache has seen their writes.")

@@ -67,7 +67,8 @@ class QueueState:
         self._parking = ParkedEntries(is_behind)
         """The parked entries."""
         self.offers = Offers()
-        self._leases = Leases(epoch=epoch, seconds=limits.lease_seconds)
+        self.leases = Leases(epoch=epoch, seconds=limits.lease_seconds)
+        """The leased entries, to be read only by others."""
         self._gate: Gate[Entry] = Gate(cache)
         """The entries whose writes the cache has not seen yet, idle or gated."""
         self._timers = EntryTimers()
@@ -92,6 +93,7 @@ class QueueState:
         if (news := entry.news_in(mark)) is None:
             return
         before, entry.mark = entry.mark, stronger(entry.mark, news)
+        entry.flow.numbers.adds += before is None
         if entry.stage is Stage.IDLE:
             self._wait(entry, entry.mark, now)
         elif entry.stage is Stage.WAITING and before is not None and entry.mark.klass is not before.klass:
@@ -131,7 +133,7 @@ class QueueState:
 
     def is_leased(self, controller: ControllerId) -> bool:
         """Whether a worker holds a key of a controller."""
-        return any(entry.key.controller == controller for entry in self._leases)
+        return any(entry.key.controller == controller for entry in self.leases)
 
     def forget_controller(self, controller: ControllerId) -> None:
         """Forget all keys of a controller."""
@@ -222,19 +224,19 @@ class QueueState:
         if entry.flow.is_blocked or (entry.is_kept_back and not entry.flow.has_room):
             return _FULL
         self.counts.claims += 1
-        return self._lease(entry, self._leases.grant(key), worker=worker, now=now)
+        return self._lease(entry, self.leases.grant(key), worker=worker, now=now)
 
     def dismiss(self, lease: Lease) -> None:
         """Forget the key of a lease just made, as there is nothing to sync. The lease is over with its receipt."""
         lease.is_dismissed = True
-        if found := self._leases.find(lease.id):
+        if found := self.leases.find(lease.id):
             self._forget(found[0])
 
     def renew(self, held: HeldLease, *, worker: str, now: float) -> bool:
         """Whether `worker` holds a lease, which then lives on. One of an earlier term is adopted if its key is free."""
-        found = self._leases.find(held.lease)
+        found = self.leases.find(held.lease)
         if found is None:
-            return not self._leases.is_of_this_term(held.lease) and self._adopt(held, worker=worker, now=now)
+            return not self.leases.is_of_this_term(held.lease) and self._adopt(held, worker=worker, now=now)
         entry, lease = found
         lease.expires = now + lease.seconds
         if lease.report is None and not lease.has_receipt:
@@ -248,11 +250,11 @@ class QueueState:
 
     def holds(self, lease_id: str, key: JobKey) -> bool:
         """Whether a lease is alive, and for this key."""
-        return self._leases.find(lease_id, key) is not None
+        return self.leases.find(lease_id, key) is not None
 
     def report(self, report: SyncReport, *, now: float) -> None:
         """A worker reports how its sync ended."""
-        found = self._leases.find(report.lease, report.key)
+        found = self.leases.find(report.lease, report.key)
         if found is None:
             self.counts.stale_messages += 1
             if report.key.controller in self.flows:
@@ -264,7 +266,7 @@ class QueueState:
 
     def receipt(self, lease_id: str, *, now: float) -> None:
         """The server confirms that the job of a lease is out of the stream."""
-        found = self._leases.find(lease_id)
+        found = self.leases.find(lease_id)
         if found is None:
             self.counts.stale_messages += 1
             return
@@ -291,11 +293,6 @@ class QueueState:
     def gated(self) -> int:
         """How many keys may not run until the cache has seen their writes."""
         return len(self._gate)
-
-    @property
-    def leased(self) -> int:
-        """How many keys a worker holds."""
-        return len(self._leases)
 
     # -- stages --------------------------------------------------------------------------------------------------------
 
@@ -328,7 +325,7 @@ class QueueState:
     def _lease(self, entry: Entry, held: HeldLease, *, worker: str, now: float) -> Lease:
         self._leave_for_lease(entry)
         serves = entry.mark or Mark(klass=MarkClass.RETRY, reason="held when the watcher started", since=now)
-        lease = self._leases.begin(entry, held, worker=worker, serves=serves, now=now)
+        lease = self.leases.begin(entry, held, worker=worker, serves=serves, now=now)
         entry.stage, entry.mark, entry.refusals = Stage.LEASED, None, 0
         for purpose in (Purpose.RETRY, *PUT_OFF) if entry.timers else ():
             entry.stop(purpose)
@@ -377,7 +374,7 @@ class QueueState:
     def _expire(self, entry: Entry, lease: Lease) -> None:
         """Queue the key again. The stream still has its job; if not, the next offer puts it there."""
         self.counts.leases_expired += 1
-        self._leases.end(lease)
+        self.leases.end(lease)
         entry.stage, entry.mark = Stage.QUEUED, stronger(entry.mark, lease.serves)
         self.offers.set(entry, Offer.REFUSED)
         self.offers.repeat(entry)
@@ -390,7 +387,8 @@ class QueueState:
 
     def _finish(self, entry: Entry, lease: Lease, now: float) -> None:
         self.counts.finished += 1
-        self._leases.end(lease)
+        self.leases.end(lease)
+        entry.flow.numbers.worked.observe(now - lease.began)
         entry.stage = Stage.IDLE
         entry.stage_timer.due = None
         self._order.release(entry.flow)
@@ -407,14 +405,13 @@ class QueueState:
     def _plan_next(self, entry: Entry, report: SyncReport | None, now: float) -> None:
         entry.failures, wait = try_after(report, failures=entry.failures)
         if wait is not None:
+            entry.flow.numbers.retries += 1
             self._timers.set(entry, Purpose.RETRY, due=now + wait)
         self._timers.arm_resync(entry, now=now)
         if report is None:
             return
         if report.resync_after_seconds is not None:
-            pending = entry.due(Purpose.RESYNC_AFTER)
-            due = now + report.resync_after_seconds
-            self._timers.set(entry, Purpose.RESYNC_AFTER, due=due if pending is None else min(pending, due))
+            self._timers.set_if_earlier(entry, Purpose.RESYNC_AFTER, due=now + report.resync_after_seconds)
         self._close_gate(entry, report.writes, now)
 
     def _close_gate(self, entry: Entry, writes: Iterable[Write], now: float) -> None:
