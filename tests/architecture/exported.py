@@ -43,7 +43,7 @@ def families() -> list[Family]:
     """The metrics of all services, by name; those of tests are left out."""
     routing = Routing(shard="0", limits=Limits(), served=_Served(), changed=asyncio.Event())
     export_queue(routing.queue)
-    export_caches(routing.caches)
+    export_caches(routing.caches, clock=lambda: 0.0)
     export_leadership("lease", lambda: True)
     ControllerNumbers(router=routing.router, queue=routing.queue).export()
     numbers.export_workers(dict, most=1)

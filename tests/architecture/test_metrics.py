@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from exported import families
 
 from metaloop.common.telemetry.metrics import Family
+
+from .exported import families
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "metrics.md"
 UNITS = ("seconds", "bytes", "ratio", "total", "info")

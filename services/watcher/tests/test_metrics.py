@@ -24,7 +24,7 @@ def routing() -> RoutingInHand:
     """A watcher's queue and caches, exported."""
     routing = RoutingInHand(HELLOS, CONFIGMAPS)
     export_queue(routing.queue)
-    export_caches(routing.caches)
+    export_caches(routing.caches, clock=routing.clock)
     return routing
 
 
@@ -118,8 +118,10 @@ def test_resource_that_is_no_longer_watched_has_no_series(routing: RoutingInHand
     assert value("metaloop_cache_objects", resource=str(CONFIGMAPS.id)) is None
 
 
-async def test_silence_of_a_watch_is_exported(routing: RoutingInHand):
-    assert (value("metaloop_watch_silent_seconds", resource=str(HELLOS.id)) or 0.0) >= 0.0
+def test_silence_of_a_watch_is_exported(routing: RoutingInHand):
+    routing.clock.now += 70.0
+
+    assert value("metaloop_watch_silent_seconds", resource=str(HELLOS.id)) == 70.0
 
 
 @pytest.mark.parametrize(("leads", "shown"), [(True, 1.0), (False, 0.0)])

@@ -185,7 +185,7 @@ async def build(service: Service, settings: WatcherSettings, *, worlds: Worlds =
         assembled(service, settings, kube, link, worlds=worlds) as watcher,
     ):
         export_queue(watcher.routing.queue)
-        export_caches(watcher.routing.caches)
+        export_caches(watcher.routing.caches, clock=asyncio.get_running_loop().time)
         watcher.numbers.export()
         yield
 

@@ -3,7 +3,6 @@
 The queue has the names and labels of client-go's workqueue, so that the dashboards of other controllers show it.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final
@@ -16,7 +15,7 @@ from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Entry
 from metaloop.watcher.core.fair_queue import Flow, MarkClass
 from metaloop.watcher.core.limits import Counts
-from metaloop.watcher.workqueue import WorkQueue
+from metaloop.watcher.workqueue import Clock, WorkQueue
 
 _QUEUE_LABELS: Final = ("name", "controller")
 """Both are the controller: dashboards ask for the one or the other."""
@@ -35,8 +34,8 @@ def export_queue(queue: WorkQueue) -> None:
         metrics.export(family, lambda name=count.name: {(): getattr(queue.counts, name)})
 
 
-def export_caches(caches: Caches) -> None:
-    """Export what is cached of each resource, and how long its watch has been silent."""
+def export_caches(caches: Caches, *, clock: Clock) -> None:
+    """Export what is cached of each resource, and how long by `clock` its watch has been silent."""
     metrics.observed("metaloop_cache_resources", "Resources that are watched.", lambda: len(caches))
     _export_of_caches("objects", "Objects in the cache.", lambda: {(str(cache.watch.id),): len(cache.objects) for cache in caches})
     _export_of_caches("bytes", "Length of the cached objects as JSON.", lambda: {(str(cache.watch.id),): cache.bytes for cache in caches})
@@ -48,7 +47,7 @@ def export_caches(caches: Caches) -> None:
     )
 
     def silences() -> Numbers:
-        now = asyncio.get_running_loop().time()
+        now = clock()
         return {(str(cache.watch.id),): max(0.0, now - cache.status.heard_at) for cache in caches}
 
     metrics.export(family, silences)

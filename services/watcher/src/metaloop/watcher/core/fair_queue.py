@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from metaloop.watcher.core.queue_numbers import QueueNumbers
+from metaloop.watcher.core.queue_counts import ControllerQueueCounts
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -74,7 +74,7 @@ class Flow(Generic[Item]):
     turns: int = 0
     waiting: int = 0
     """How many keys wait in its class queues."""
-    numbers: QueueNumbers = field(default_factory=QueueNumbers)
+    numbers: ControllerQueueCounts = field(default_factory=ControllerQueueCounts)
 
     @property
     def has_room(self) -> bool:

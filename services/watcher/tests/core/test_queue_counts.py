@@ -4,12 +4,12 @@ from math import inf
 
 from metaloop.common.distribution import Distribution
 from metaloop.watcher.core.fair_queue import MarkClass
-from metaloop.watcher.core.queue_numbers import QueueNumbers
+from metaloop.watcher.core.queue_counts import ControllerQueueCounts
 
 from .queues import KEY, QueueInHand
 
 
-def numbers_of(hand: QueueInHand) -> QueueNumbers:
+def numbers_of(hand: QueueInHand) -> ControllerQueueCounts:
     return hand.queue.flows[KEY.controller].numbers
 
 

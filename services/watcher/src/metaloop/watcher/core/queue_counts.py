@@ -13,7 +13,7 @@ def _seconds() -> Distribution:
 
 
 @dataclass(slots=True, kw_only=True)
-class QueueNumbers:
+class ControllerQueueCounts:
     """What happened to one controller's keys in this leader term."""
 
     adds: int = 0
