@@ -26,7 +26,7 @@ from metaloop.common.observation import (
     terms_in,
 )
 from metaloop.common.report import SyncReport, Write
-from metaloop.common.testing.builders import cached_observation
+from metaloop.common.testing.builders import cached_observation, job_key
 
 from .keys import keys, names
 
@@ -220,8 +220,18 @@ def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: s
         message=message,
         writes=[Write(resource=CONFIGMAPS.id, namespace="n", name="c", uid="u", resource_version="12", watched="l")],
         rivals=(key.part,),
+        actions={"CreateChild": 2},
+        hook_seconds={"sync": 0.25},
+        trace_id=message,
     )
 
+    assert SyncReport.from_bytes(report.to_bytes()) == report
+
+
+def test_what_explains_a_sync_is_left_out_of_a_report_where_there_is_nothing_of_it():
+    report = SyncReport(key=job_key(), lease="1-1", result="done")
+
+    assert not {"actions", "hookSeconds", "traceId"}.intersection(loads(report.to_bytes()))
     assert SyncReport.from_bytes(report.to_bytes()) == report
 
 

@@ -62,3 +62,13 @@ def test_nothing_done_is_nothing_noted():
     journal.record(Effects())
 
     assert (journal.writes, journal.actions, journal.unknown_keys) == ([], {}, ())
+
+
+def test_calls_of_one_hook_are_summed_up():
+    journal = Journal()
+
+    journal.end_hook("sync", seconds=0.5)
+    journal.end_hook("sync", seconds=0.25)
+    journal.end_hook("customize", seconds=0.1)
+
+    assert journal.hook_seconds == {"sync": 0.75, "customize": 0.1}

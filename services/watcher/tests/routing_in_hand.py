@@ -25,11 +25,11 @@ class ServedInHand:
 class RoutingInHand(Routing):
     """The parts of a watcher that route, over caches of which each is synced."""
 
-    def __init__(self, *watched: ResourceInfo | Watch) -> None:
+    def __init__(self, *watched: ResourceInfo | Watch, limits: Limits | None = None) -> None:
         self.clock = FakeClock()
         self.served = ServedInHand()
         self.changed = asyncio.Event()
-        super().__init__(shard="0", limits=Limits(), served=self.served, changed=self.changed, clock=self.clock)
+        super().__init__(shard="0", limits=limits or Limits(), served=self.served, changed=self.changed, clock=self.clock)
         for each in watched:
             self.sync(each)
 

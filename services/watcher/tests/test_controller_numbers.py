@@ -9,6 +9,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.telemetry import metrics
 from metaloop.watcher.controller_numbers import ControllerNumbers
 from metaloop.watcher.core.health import ControllerHealth, summary_of
+from metaloop.watcher.explain import Explainer
 from metaloop.watcher.views import Views
 
 from .mapping import PODS, Mapped, map_spec
@@ -116,4 +117,5 @@ def views_of(world: Mapped) -> Views:
         subscriptions=routing.subscriptions,
         health=lambda: [health],
         numbers=numbers_of(routing),
+        explainer=Explainer(running=routing.running, caches=routing.caches, queue=routing.queue),
     )

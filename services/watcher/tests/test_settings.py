@@ -48,3 +48,19 @@ def test_intervals_of_the_status_are_scaled_together():
 
     assert shorter == StatusIntervals(check_seconds=0.1, first_seconds=0.5, condition_seconds=0.5, count_seconds=3, settle_seconds=3)
     assert longer == StatusIntervals(check_seconds=1, first_seconds=50, condition_seconds=50, count_seconds=300, settle_seconds=300)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::"])
+def test_views_that_others_can_reach_need_a_token(host: str, capsys: pytest.CaptureFixture[str]):
+    options = ["--debug-port", "8091", "--debug-host", host]
+
+    with pytest.raises(SystemExit):
+        load_settings(WatcherSettings, options)
+
+    assert f"debug views on {host} show names of objects to everybody: set METALOOP_DEBUG_TOKEN" in capsys.readouterr().err
+    assert load_settings(WatcherSettings, [*options, "--debug-token", "x"]).debug_listener.host == host
+
+
+def test_views_on_loopback_need_none_and_are_off_by_default():
+    assert load_settings(WatcherSettings, ["--debug-port", "8091"]).debug_token == ""
+    assert load_settings(WatcherSettings, []).debug_port == 0

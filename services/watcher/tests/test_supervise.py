@@ -15,6 +15,7 @@ from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.common.observation import CachedObservation
+from metaloop.common.settings import Listener
 from metaloop.common.testing.polling import eventually
 from metaloop.devkit.ports import free_ports
 from metaloop.devkit.testbed.apiproxy import ApiProxy, WatchFault
@@ -26,6 +27,7 @@ from metaloop.watcher.app import Watcher
 from metaloop.watcher.core.kinds.registry import WORLDS
 from metaloop.watcher.core.kinds.world import by_kind
 from metaloop.watcher.core.watch import Watch, WatchId
+from metaloop.watcher.explain import Explainer
 from metaloop.watcher.settings import WatcherSettings
 from metaloop.watcher.views import Views
 
@@ -411,6 +413,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
         subscriptions=watcher.routing.subscriptions,
         health=watcher.controllers.health,
         numbers=watcher.numbers,
+        explainer=Explainer(running=watcher.routing.running, caches=watcher.routing.caches, queue=watcher.routing.queue),
     )
     await scene.install_served()
     await scene.create_parent("p")
@@ -418,7 +421,7 @@ async def test_views_tell_what_is_cached_who_waits_and_why(scene: Scene):
     (port,) = free_ports(1)
 
     async with asyncio.TaskGroup() as group, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/debug/", timeout=30) as client:
-        serving = group.create_task(views.serve(port))
+        serving = group.create_task(views.serve(Listener(host="127.0.0.1", port=port), token=""))
         queue, cache, controllers, leases = [await _shown(client, name) for name in ("queue", "cache", "controllers", "leases")]
         serving.cancel()
 

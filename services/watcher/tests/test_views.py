@@ -8,7 +8,7 @@ from metaloop.common.testing.clock import FakeClock
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.entry import Lease
 from metaloop.watcher.core.limits import Limits
-from metaloop.watcher.views import shown_entry
+from metaloop.watcher.explain import shown_entry
 from metaloop.watcher.workqueue import MarkClass, WorkQueue
 
 KEY = job_key()

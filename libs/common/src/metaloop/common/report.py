@@ -1,7 +1,7 @@
 """A worker's report about a finished job: its result, when to sync again, and what was written."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from metaloop.common.faults import AnyFault, Result, fault_of
@@ -55,6 +55,12 @@ class SyncReport:
     writes: Sequence[Write] = ()
     rivals: Sequence[str] = ()
     """The parts of the same parent that hold what this one needs: they fail with it."""
+    actions: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many writes of each kind of action were carried out."""
+    hook_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long the calls of each hook took, together."""
+    trace_id: str = ""
+    """The trace of the sync; empty where none was recorded."""
 
     @property
     def reason(self) -> str:
@@ -77,8 +83,13 @@ class SyncReport:
                     for w in self.writes
                 ],
                 "rivals": [*self.rivals],
+                **{name: value for name, value in self._details() if value},
             }
         )
+
+    def _details(self) -> tuple[tuple[str, object], ...]:
+        """What only explains the sync. It is left out of the wire form where it is empty."""
+        return ("actions", self.actions), ("hookSeconds", self.hook_seconds), ("traceId", self.trace_id)
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "SyncReport":
@@ -104,4 +115,7 @@ class SyncReport:
                 for w in raw["writes"]
             ],
             rivals=tuple(raw.get("rivals", ())),
+            actions=raw.get("actions", {}),
+            hook_seconds=raw.get("hookSeconds", {}),
+            trace_id=raw.get("traceId", ""),
         )

@@ -18,11 +18,19 @@ class Journal:
     rivals: tuple[str, ...] = ()
     hook_after_seconds: float | None = None
     """How long after the sync began it called a hook first; None before it did."""
+    hook_seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """How long the calls of each hook took, together."""
+    trace_id: str = ""
+    """The trace of the sync; empty where none is recorded."""
 
     def begin_hook(self, *, after_seconds: float) -> None:
         """Record that a hook is called now, so long after the sync began."""
         if self.hook_after_seconds is None:
             self.hook_after_seconds = after_seconds
+
+    def end_hook(self, hook: str, *, seconds: float) -> None:
+        """Record that a hook was called for so long, whatever it answered."""
+        self.hook_seconds[hook] = self.hook_seconds.get(hook, 0.0) + seconds
 
     def resync_within(self, seconds: float) -> None:
         """Ask for a resync after this time. The shortest time that is asked for counts."""

@@ -18,7 +18,7 @@ from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation
 from metaloop.common.related_query import RelatedQuery
 from metaloop.common.report import SyncReport
-from metaloop.common.telemetry.traces import span
+from metaloop.common.telemetry.traces import span, trace_id_in
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.children_writer import ChildrenWriter
 from metaloop.reconciler.cluster_reader import ClusterReader
@@ -92,7 +92,8 @@ class Syncer:
         began, failure = self.clock(), None
         run = SyncRun(granted=granted, key=key_of(granted.observation))
         try:
-            with span("sync"):
+            with span("sync") as spanned:
+                run.journal.trace_id = trace_id_in(spanned.traceparent)
                 observed = self.observer.observed(granted.observation)
                 steps = sync_of(run.key, self.syncs)(observed, utc_now())
                 driver = self._driver(run, observed.controller.watched, slot, lease, began)
@@ -165,9 +166,8 @@ class Driver:
         match step:
             case EditParent():
                 return await self._edited(step)
-            case CallHook(observed, hook, bodies):
-                self.run.journal.begin_hook(after_seconds=self.elapsed())
-                return await self.dependencies.hooks.call(observed, hook, bodies, slot=self.slot, lease=self.lease)
+            case CallHook():
+                return await self._answered(step)
             case ChooseApplyStrategy(observed):
                 return self.dependencies.children.without_noops(await self.dependencies.strategies.of(observed))
             case WriteChildren():
@@ -207,6 +207,14 @@ class Driver:
             case _:
                 assert_never(step)
         return None
+
+    async def _answered(self, step: CallHook) -> list[bytes]:
+        began, journal = self.elapsed(), self.run.journal
+        journal.begin_hook(after_seconds=began)
+        try:
+            return await self.dependencies.hooks.call(step.observed, step.hook, step.bodies, slot=self.slot, lease=self.lease)
+        finally:
+            journal.end_hook(step.hook.name, seconds=self.elapsed() - began)
 
     async def _edited(self, step: EditParent) -> JsonObject | None:
         edited = await self.dependencies.parents.edit(step.observed, step.edit, api=self.api)
@@ -252,6 +260,9 @@ def finish(run: SyncRun, failure: MetaloopError | None, *, seconds: float, recor
         message=outcome.message,
         writes=journal.writes,
         rivals=journal.rivals,
+        actions=journal.actions,
+        hook_seconds=journal.hook_seconds,
+        trace_id=journal.trace_id,
     )
 
 

@@ -31,6 +31,7 @@ from metaloop.watcher.core.kinds.world import Worlds
 from metaloop.watcher.core.limits import Limits
 from metaloop.watcher.dispatch import Dispatcher
 from metaloop.watcher.exclusive import ShardExclusivity
+from metaloop.watcher.explain import Explainer
 from metaloop.watcher.finalizer_releaser import FinalizerReleaser, ReleaseIntervals
 from metaloop.watcher.handover import OwnershipHandover
 from metaloop.watcher.health_writer import HealthWriter, StatusIntervals
@@ -46,6 +47,9 @@ from metaloop.watcher.stall_detector import StallDetector
 from metaloop.watcher.supervise import Supervisor
 from metaloop.watcher.views import Views
 from metaloop.watcher.watches import Watches
+
+_REMEMBERED_SYNCS = 20_000
+"""Of so many keys, the debug views know how their last sync ended: some 10 MB."""
 
 
 class Watcher:
@@ -93,6 +97,7 @@ def _limits(settings: WatcherSettings) -> Limits:
         lease_seconds=settings.ack_wait_seconds,
         gate_seconds=settings.read_your_writes_seconds,
         jobs_of_one_controller=settings.controller_jobs,
+        remembered_syncs=_REMEMBERED_SYNCS if settings.debug_port else 0,
     )
 
 
@@ -217,8 +222,9 @@ async def assembled(
                 subscriptions=watcher.routing.subscriptions,
                 health=watcher.controllers.health,
                 numbers=watcher.numbers,
+                explainer=Explainer(running=watcher.routing.running, caches=watcher.routing.caches, queue=watcher.routing.queue),
             )
-            service.run("views", partial(views.serve, settings.debug_port))
+            service.run("views", partial(views.serve, settings.debug_listener, token=settings.debug_token))
         service.run("lead", partial(leadership.run, term.run))
         yield watcher
 

@@ -1,16 +1,19 @@
 """The settings that this service reads from its environment."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from metaloop.common.errors import InvalidSpec
 from metaloop.common.objects.selector import parse_selector_text
-from metaloop.common.settings import FieldManagerSettings, KubeSettings, NatsSettings, ServiceSettings
+from metaloop.common.settings import FieldManagerSettings, KubeSettings, Listener, NatsSettings, ServiceSettings
 from metaloop.watcher.core.election import SHORTEST_SECONDS
 from metaloop.watcher.core.shard import Shard, Share
 
 _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings):
@@ -21,7 +24,13 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         default=0,
         ge=0,
         le=65535,
-        description="The port of the read-only views /debug/queue, leases, cache, subscriptions and controllers, on loopback; 0: none.",
+        description="The port of the read-only views /debug/queue, leases, cache, subscriptions, controllers and explain; 0: none.",
+    )
+    debug_host: str = Field(default="127.0.0.1", description="The address of the views. Any other than loopback needs a token.")
+    debug_token: str = Field(
+        default="",
+        repr=False,
+        description="Whoever reads the views has to send it, as X-Metaloop-Debug-Token; empty for everybody on this machine.",
     )
     shard: str = Field(
         default="0/1",
@@ -86,6 +95,17 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         """The controllers that this watcher serves."""
         index, _, count = self.shard.partition("/")
         return Share(shard=Shard(int(index), int(count)), target=parse_selector_text(self.target_label_selector))
+
+    @property
+    def debug_listener(self) -> Listener:
+        """Where the views are served."""
+        return Listener(host=self.debug_host, port=self.debug_port)
+
+    @model_validator(mode="after")
+    def _views_are_guarded(self) -> Self:
+        if self.debug_port and not self.debug_token and self.debug_host not in _LOOPBACK:
+            raise ValueError(f"debug views on {self.debug_host} show names of objects to everybody: set METALOOP_DEBUG_TOKEN")
+        return self
 
     @field_validator("shard")
     @classmethod

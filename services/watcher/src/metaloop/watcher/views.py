@@ -1,13 +1,16 @@
 """Read-only debug views: the queue with each key's class, age and reason; leases, caches and controllers.
 
-They are served on loopback only, on their own port, because they show names of objects in the cluster.
+They are served on a port of their own, because they show names of objects in the cluster: on loopback, or to those who
+know a token.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from hmac import compare_digest
+from math import isinf
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.json import JsonObject, JsonValue, dumps
@@ -17,15 +20,17 @@ from metaloop.common.settings import Listener
 from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.controller_numbers import ControllerNumbers
 from metaloop.watcher.core.caches import Caches
-from metaloop.watcher.core.entry import Entry, Lease, Purpose
+from metaloop.watcher.core.entry import Entry, Lease
 from metaloop.watcher.core.health import ControllerHealth
 from metaloop.watcher.core.subscriptions import ParentSubscriptions, RelatedSubscriptions
+from metaloop.watcher.explain import Explainer, ParentName, shown_entry
 from metaloop.watcher.health_writer import HealthSource
 from metaloop.watcher.workqueue import WorkQueue
 
 log = get_logger()
 
-_LOOPBACK = "127.0.0.1"
+TOKEN_HEADER = "X-Metaloop-Debug-Token"  # noqa: S105 - the name of a header
+"""Not Authorization: the API server, through whose proxy the views are read, keeps that header for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,7 @@ class Views:
     subscriptions: RelatedSubscriptions
     health: HealthSource
     numbers: ControllerNumbers
+    explainer: Explainer
 
     def show_queue(self) -> list[JsonValue]:
         """Every key that is not at rest: its stage and reason, what marked it again, and when its timers fire."""
@@ -71,15 +77,31 @@ class Views:
     def show_controllers(self) -> list[JsonValue]:
         """Each installed controller: its health, its parts, and how many of its keys are where."""
         rows = {gauge.name: gauge.read() for gauge in self.numbers.of_keys}
-        return [_health(health) | {name: row.get(controller_of(health), 0) for name, row in rows.items()} for health in self.health()]
+        return [
+            _health(health) | {name: row.get(controller_of(health), 0) for name, row in rows.items()} | self._work(controller_of(health))
+            for health in self.health()
+        ]
 
-    async def serve(self, port: int) -> None:
-        """Serve the views until cancelled, as `/debug/<name>`: queue, leases, cache, subscriptions, controllers."""
-        async with serving(self._app(), Listener(host=_LOOPBACK, port=port)) as address:
+    def _work(self, controller: ControllerId) -> JsonObject:
+        """What the queue counted of a controller in this leader term."""
+        flow = self.queue.flows().get(controller)
+        if flow is None:
+            return {"oldestSeconds": 0.0, "synced": 0, "retries": 0, "workedBuckets": []}
+        return {
+            "oldestSeconds": round(flow.longest_wait(self.queue.clock()), 3),
+            "synced": flow.numbers.worked.count,
+            "retries": flow.numbers.retries,
+            "workedBuckets": [[None if isinf(bound) else bound, count] for bound, count in flow.numbers.worked.cumulative()],
+        }
+
+    async def serve(self, listener: Listener, *, token: str) -> None:
+        """Serve the views until cancelled, as `/debug/<name>`, to those who send the token, if there is one."""
+        async with serving(self.app(token=token), listener) as address:
             log.info("views.served", **{fields.HOST: address.host, fields.PORT: address.port})
             await asyncio.Event().wait()
 
-    def _app(self) -> FastAPI:
+    def app(self, *, token: str) -> FastAPI:
+        """The views as an application, for those who send the token; for everybody where that is empty."""
         app = App("metaloop watcher views")
         for name, show in (
             ("queue", self.show_queue),
@@ -88,31 +110,27 @@ class Views:
             ("subscriptions", self.show_subscriptions),
             ("controllers", self.show_controllers),
         ):
-            app.add_api_route(f"/debug/{name}", _endpoint(show))
+            app.add_api_route(f"/debug/{name}", _endpoint(show, token))
+
+        async def explain(request: Request) -> Response:
+            asked = {field: request.query_params.get(field, "") for field in ("kind", "namespace", "name")}
+            return _answer(request, lambda: self.explainer.explain(ParentName(**asked)), token)
+
+        app.add_api_route("/debug/explain", explain)
         return app
 
 
-def _endpoint(show: Callable[[], list[JsonValue]]) -> Callable[[], Awaitable[Response]]:
-    async def respond() -> Response:  # async, so that it runs in the event loop: the views read live state
-        return Response(dumps(show()), media_type="application/json")
+def _endpoint(show: Callable[[], list[JsonValue]], token: str) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:  # async, so that it runs in the event loop: the views read live state
+        return _answer(request, show, token)
 
     return respond
 
 
-def shown_entry(entry: Entry, now: float) -> JsonObject:
-    """What `/debug/queue` says of a key."""
-    served, mark = (entry.lease.serves, entry.mark) if entry.lease else (entry.mark, None)
-    return {
-        "key": str(entry.key),
-        "part": entry.key.part,
-        "stage": entry.stage.value,
-        "class": served.klass.name.lower() if served else None,
-        "reason": served.reason if served else None,
-        "ageSeconds": round(now - served.since, 3) if served else None,
-        "againBecause": mark.reason if mark else None,
-        "failures": entry.failures,
-        "dueInSeconds": {Purpose(timer.purpose).name.lower(): round(timer.due - now, 3) for timer in entry.timers if timer.due is not None},
-    }
+def _answer(request: Request, show: Callable[[], list[JsonValue]], token: str) -> Response:
+    if token and not compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), token.encode()):
+        return Response("the header X-Metaloop-Debug-Token is missing or wrong", status_code=401)
+    return Response(dumps(show()), media_type="application/json")
 
 
 def _lease(entry: Entry, lease: Lease, now: float) -> JsonObject:

@@ -12,12 +12,13 @@ from metaloop.common.job import ControllerId, Job, JobKey
 from metaloop.common.machine import monotonic, unique_token
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.observation import Busy, Gone
-from metaloop.common.report import SyncReport
+from metaloop.common.report import SyncReport, Write
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.traces import span
 from metaloop.watcher.core.entry import NO_VERSIONS, Entry, Lease, Mark
 from metaloop.watcher.core.fair_queue import Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress
+from metaloop.watcher.core.last_syncs import LastSync
 from metaloop.watcher.core.limits import Counts, Limits
 from metaloop.watcher.core.parking import IsBehind
 from metaloop.watcher.core.queue_state import QueueState
@@ -200,6 +201,14 @@ class WorkQueue:
     def leases(self) -> Iterator[Entry]:
         """The entries that a worker holds, to be read only."""
         return iter(self._state.leases)
+
+    def last_syncs(self, parent: JobKey) -> Iterator[tuple[JobKey, LastSync]]:
+        """How the last syncs of a parent and of its parts ended, as far as that is remembered."""
+        return self._state.last_syncs.of(parent)
+
+    def awaited(self, key: JobKey) -> list[Write]:
+        """The writes that the cache has yet to see before a key runs again."""
+        return next((writes for waiter, writes in self._state.awaited() if waiter == key), [])
 
     def flows(self) -> Mapping[ControllerId, Flow[Entry]]:
         """The waiting keys of each controller, and what is counted of it, to be read only."""

@@ -38,6 +38,11 @@ def flush_traces() -> None:
         closing.join(_FLUSH_SECONDS)
 
 
+def trace_id_in(traceparent: str) -> str:
+    """The id of the trace that a `traceparent` belongs to; empty for an empty one."""
+    return traceparent.split("-")[1] if traceparent else ""
+
+
 def span(name: str, *, traceparent: str = "", attributes: Attributes | None = None) -> AbstractContextManager[Span]:
     """A block as a span: a child of `traceparent` if one is given, else of the enclosing span, if any."""
     recorder = _Tracing.recorder

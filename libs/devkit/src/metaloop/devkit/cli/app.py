@@ -14,10 +14,13 @@ from metaloop.common.objects.selector import parse_selector_text
 from metaloop.common.version import version
 from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
+from metaloop.devkit.cli.debug_views import DebugOptions
+from metaloop.devkit.cli.explain import ParentName, explain
 from metaloop.devkit.cli.plan import PlanOptions, plan
 from metaloop.devkit.cli.rbac import RbacOptions, rbac
 from metaloop.devkit.cli.release import release
 from metaloop.devkit.cli.run import run
+from metaloop.devkit.cli.top import top
 from metaloop.devkit.cli.up import UpOptions, serve
 from metaloop.devkit.demo import SCENARIOS, run_demo
 from metaloop.devkit.dryrun.gateway import GatewayAddress
@@ -266,3 +269,53 @@ def rbac_command(
 def main() -> None:
     """Run the command that the arguments name."""
     app()
+
+
+_DebugUrl = Annotated[
+    str,
+    typer.Option(
+        help="A watcher's debug views, such as http://127.0.0.1:8091. Default: those of its pods, through the API server.",
+        envvar="METALOOP_DEBUG_URL",
+        show_envvar=True,
+    ),
+]
+_DebugToken = Annotated[str, typer.Option(help="METALOOP_DEBUG_TOKEN of the watchers.", envvar="METALOOP_DEBUG_TOKEN", show_envvar=True)]
+_DebugPort = Annotated[int, typer.Option(help="METALOOP_DEBUG_PORT of the watchers in the cluster.", min=1, max=65535)]
+_SystemNamespace = Annotated[str, typer.Option(help="Where Metaloop is installed.")]
+_Kubeconfig = Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")]
+
+
+@app.command("explain")
+def explain_command(  # noqa: PLR0913 - one argument for each option of the command line
+    kind: Annotated[str, typer.Argument(help="The kind of the parent, or its resource.")],
+    name: Annotated[str, typer.Argument(help="The name of the parent.")],
+    *,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the parent.")] = "default",
+    debug_url: _DebugUrl = "",
+    debug_token: _DebugToken = "",
+    debug_port: _DebugPort = 8091,
+    system_namespace: _SystemNamespace = "metaloop",
+    kubeconfig: _Kubeconfig = "",
+) -> None:
+    """Print why a parent was synced last, how that ended, what it waits for, and when it is due.
+
+    The watchers answer. Their debug views must be on.
+    """
+    options = DebugOptions(url=debug_url, token=debug_token, port=debug_port, namespace=system_namespace, kubeconfig=kubeconfig)
+    run(explain(ParentName(kind=kind, namespace=namespace, name=name), options))
+
+
+@app.command("top")
+def top_command(  # noqa: PLR0913 - one argument for each option of the command line
+    *,
+    every: Annotated[float, typer.Option(help="How often the table is drawn.", parser=_duration, metavar="DURATION")] = "2s",  # pyright: ignore[reportArgumentType] - parsed like the user's text
+    once: Annotated[bool, typer.Option("--once", help="Print the table once; durations are then those since the watcher leads.")] = False,
+    debug_url: _DebugUrl = "",
+    debug_token: _DebugToken = "",
+    debug_port: _DebugPort = 8091,
+    system_namespace: _SystemNamespace = "metaloop",
+    kubeconfig: _Kubeconfig = "",
+) -> None:
+    """Show the controllers: parents, backlog, rates, and how long syncs take."""
+    options = DebugOptions(url=debug_url, token=debug_token, port=debug_port, namespace=system_namespace, kubeconfig=kubeconfig)
+    run(top(options, every_seconds=every, is_once=once))

@@ -25,6 +25,8 @@ class Limits:
     """A worker that said nothing for so long has no free slots."""
     jobs_of_one_controller: int = 192
     """Per worker: fewer than it has slots, so that a hook which hangs leaves some to others."""
+    remembered_syncs: int = 0
+    """For so many keys, it is remembered how their last sync ended."""
 
 
 def _counted(documentation: str) -> int:

@@ -39,6 +39,7 @@ from metaloop.watcher.core.entry import PUT_OFF, Entry, Lease, Mark, Offer, Purp
 from metaloop.watcher.core.entry_timers import MARKS_OF_TIMERS, EntryTimers
 from metaloop.watcher.core.fair_queue import FairQueue, Flow, MarkClass
 from metaloop.watcher.core.gate import CacheProgress, Gate, ObjectName
+from metaloop.watcher.core.last_syncs import LastSync, LastSyncs
 from metaloop.watcher.core.leases import Leases
 from metaloop.watcher.core.limits import Counts, Limits
 from metaloop.watcher.core.offers import Offers
@@ -56,6 +57,7 @@ class QueueState:
 
     def __init__(self, *, shard: str, epoch: str, cache: CacheProgress, is_behind: IsBehind, limits: Limits) -> None:
         self.counts = Counts()
+        self.last_syncs = LastSyncs(limit=limits.remembered_syncs)
         self._shard = shard
         self._limits = limits
         self._entries: dict[JobKey, Entry] = {}
@@ -389,6 +391,8 @@ class QueueState:
         self.counts.finished += 1
         self.leases.end(lease)
         entry.flow.numbers.worked.observe(now - lease.began)
+        if self._limits.remembered_syncs:
+            self.last_syncs.add(entry.key, LastSync(served=lease.serves, began=lease.began, ended=now, report=lease.report))
         entry.stage = Stage.IDLE
         entry.stage_timer.due = None
         self._order.release(entry.flow)
