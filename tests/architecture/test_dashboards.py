@@ -51,7 +51,7 @@ def test_name_or_label_that_nothing_exports_is_found(expression: str, unknown: s
 
 
 def test_what_is_no_promql_is_refused():
-    with pytest.raises(ValueError, match="unexpected"):
+    with pytest.raises(ValueError, match="unclosed left parenthesis"):
         asked_in("sum by (le (rate(x[5m]))")
 
 

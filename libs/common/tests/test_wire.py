@@ -229,7 +229,7 @@ def test_a_report_survives_the_wire(key: JobKey, after: float | None, message: s
 
 
 def test_what_explains_a_sync_is_left_out_of_a_report_where_there_is_nothing_of_it():
-    report = SyncReport(key=job_key(), lease="1-1", result="done")
+    report = SyncReport(key=job_key(), lease="1-1", result="done", writes=[])
 
     assert not {"actions", "hookSeconds", "traceId"}.intersection(loads(report.to_bytes()))
     assert SyncReport.from_bytes(report.to_bytes()) == report

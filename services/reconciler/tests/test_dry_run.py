@@ -124,7 +124,8 @@ async def test_plan_ends_as_a_sync_does(world: Callable[[], Sync]):
     report = await sync.run()
 
     assert result.report is not None
-    assert replace(result.report, writes=report.writes) == report
+    effects = {"writes": report.writes, "actions": report.actions, "hook_seconds": report.hook_seconds}  # a plan has none
+    assert replace(result.report, **effects) == report
     assert [event.split(" on ")[0] for event in result.events] == [f"{kind} {reason}" for kind, reason, _ in sync.recorder.told]
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+import httpx
 import pytest
-from fastapi.testclient import TestClient
 
 from metaloop.common.faults import Fault
 from metaloop.common.job import JobKey
@@ -159,7 +159,7 @@ def test_nothing_is_remembered_while_the_views_are_off():
 # -- as the views serve it ---------------------------------------------------------------------------------------------
 
 
-def client_of(explained: Explained, *, token: str) -> TestClient:
+def client_of(explained: Explained, *, token: str) -> httpx.AsyncClient:
     routing = explained.routing
     views = Views(
         queue=routing.queue,
@@ -169,18 +169,22 @@ def client_of(explained: Explained, *, token: str) -> TestClient:
         numbers=ControllerNumbers(router=routing.router, queue=routing.queue),
         explainer=explained.explainer,
     )
-    return TestClient(views.app(token=token))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(views.app(token=token)), base_url="http://watcher")
 
 
-def test_view_answers_for_the_parent_in_the_query(explained: Explained):
-    answer = client_of(explained, token="").get("/debug/explain", params={"kind": "Hello", "namespace": "n", "name": "p"})
+async def test_view_answers_for_the_parent_in_the_query(explained: Explained):
+    async with client_of(explained, token="") as client:
+        answer = await client.get("/debug/explain", params={"kind": "Hello", "namespace": "n", "name": "p"})
 
     assert [each["parent"] for each in answer.json()] == [str(explained.key)]
 
 
 @pytest.mark.parametrize("path", ["/debug/queue", "/debug/controllers", "/debug/explain"])
 @pytest.mark.parametrize(("sent", "status"), [(None, 401), ("wrong", 401), ("right", 200)])
-def test_views_are_shown_to_those_who_know_the_token(explained: Explained, path: str, sent: str | None, status: int):
+async def test_views_are_shown_to_those_who_know_the_token(explained: Explained, path: str, sent: str | None, status: int):
     headers = {TOKEN_HEADER: sent} if sent is not None else {}
 
-    assert client_of(explained, token="right").get(path, headers=headers).status_code == status
+    async with client_of(explained, token="right") as client:
+        answer = await client.get(path, headers=headers)
+
+    assert answer.status_code == status

@@ -1,5 +1,6 @@
 """Spans, and a collector on loopback that records what it gets."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -43,11 +44,18 @@ def collector() -> Iterator[Collector]:
         serving.join()
 
 
-def traced(endpoint: str, program: str) -> str:
+def traced(endpoint: str, program: str, **environment: str) -> str:
     """The output of a program that runs in its own process, because tracing is configured per process."""
     before = f"from metaloop.common.telemetry.traces import *; configure_tracing('reconciler', {endpoint!r})\n"
     after = "\nflush_traces()"
-    done = subprocess.run([sys.executable, "-c", before + program + after], capture_output=True, text=True, check=True, timeout=90)
+    done = subprocess.run(
+        [sys.executable, "-c", before + program + after],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=90,
+        env={**os.environ, **environment},
+    )
     return done.stdout.strip()
 
 
@@ -108,3 +116,39 @@ def test_tracing_off_imports_no_sdk():
     script = "import sys; from metaloop.common.telemetry.traces import configure_tracing; configure_tracing('x', ''); sys.exit('opentelemetry' in sys.modules)"
 
     subprocess.run([sys.executable, "-c", script], check=True, timeout=90)
+
+
+def attributes_sent_to(collector: Collector) -> dict[str, str]:
+    """The resource attributes of the last export."""
+    [resource] = collector.exports["/v1/traces"].resource_spans
+    return {item.key: item.value.string_value for item in resource.resource.attributes}
+
+
+def test_standard_variable_alone_turns_traces_on(collector: Collector):
+    url = f"http://127.0.0.1:{collector.server_port}"
+
+    traced("", "with span('sync'): pass", OTEL_EXPORTER_OTLP_ENDPOINT=url)
+
+    assert attributes_sent_to(collector)["service.name"] == "metaloop-reconciler"
+
+
+def test_users_resource_attributes_win(collector: Collector):
+    url = f"http://127.0.0.1:{collector.server_port}"
+
+    traced(url, "with span('sync'): pass", OTEL_RESOURCE_ATTRIBUTES="service.instance.id=mine,deployment.environment.name=test")
+
+    sent = attributes_sent_to(collector)
+    assert (sent["service.instance.id"], sent["deployment.environment.name"]) == ("mine", "test")
+
+
+def test_sampler_of_the_user_is_obeyed(collector: Collector):
+    url = f"http://127.0.0.1:{collector.server_port}"
+    program = f"""
+with span("unsampled"): pass
+with span("sampled by its caller", traceparent={TRACEPARENT!r}): pass
+"""
+
+    traced(url, program, OTEL_TRACES_SAMPLER="parentbased_always_off")
+
+    [sent] = collector.exports["/v1/traces"].resource_spans[0].scope_spans[0].spans
+    assert sent.name == "sampled by its caller"

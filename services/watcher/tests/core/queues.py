@@ -61,7 +61,7 @@ class QueueInHand:
         return key.controller in self.behind
 
     def mark(self, key: JobKey = KEY, klass: MarkClass = MarkClass.CHANGED, reason: str = "it changed") -> None:
-        self.queue.mark(key, Mark(klass=klass, reason=reason), now=self.clock())
+        self.queue.mark(key, Mark(klass=klass, reason=reason, since=self.clock()), now=self.clock())
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and what is due happen when it is due."""

@@ -84,7 +84,8 @@ class ServiceSettings(EnvironmentSettings):
         default=0.1, ge=0.01, le=60, description="How often a timer measures how long the event loop was held up."
     )
     otlp_endpoint: str = Field(
-        default="", description="The OTLP/HTTP collector that gets the spans, such as http://jaeger:4318; empty: no traces."
+        default="",
+        description="The OTLP/HTTP collector that gets the spans, such as http://jaeger:4318; empty: the one of OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
     )
 
     @property

@@ -94,4 +94,4 @@ class Circuit:
         state = self._breaker.state
         if state is not before:
             metrics.circuit.labels(self._endpoint.label).set(state)
-            log.warning("circuit.changed", **{fields.ENDPOINT: self._endpoint.label, "before": before.name, "now": state.name})
+            log.warning("circuit.changed", **{fields.ENDPOINT: self._endpoint.label, fields.BEFORE: before.name, fields.NOW: state.name})

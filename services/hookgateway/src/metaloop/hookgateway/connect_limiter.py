@@ -59,5 +59,8 @@ class ConnectLimiter:
         should_back_off = self._limit.not_accepted(since=pending_since, now=monotonic())
         if self._limit.maximum < before:
             say = log.warning if isinf(before) else log.debug
-            say("endpoint.limited", **{fields.ENDPOINT: self._endpoint.label, "pending": pending, "limit": int(self._limit.maximum)})
+            say(
+                "endpoint.limited",
+                **{fields.ENDPOINT: self._endpoint.label, fields.PENDING: pending, fields.LIMIT: int(self._limit.maximum)},
+            )
         return should_back_off

@@ -69,9 +69,9 @@ def _log_line(sync: FinishedSync) -> None:
         fields.SECONDS: round(sync.seconds, 6),
     }
     if sync.part:
-        line["part"] = sync.part
+        line[fields.PART] = sync.part
     if sync.unknown_keys:
-        line["unknown_keys"] = sync.unknown_keys
+        line[fields.UNKNOWN_KEYS] = sync.unknown_keys
     if outcome.reason:
         line |= {fields.REASON: outcome.reason, fields.ERROR: outcome.message}
     if outcome.audience != "nobody":

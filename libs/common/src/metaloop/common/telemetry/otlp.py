@@ -1,10 +1,10 @@
 """Spans recorded with OpenTelemetry and exported to an OTLP collector; imported only where tracing is on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span as OpenTelemetrySpan
@@ -14,20 +14,21 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from metaloop.common.telemetry import fields
 from metaloop.common.telemetry.logs import bound
 from metaloop.common.telemetry.spans import Attributes, AttributeValue
-from metaloop.common.version import version
 
-_PATH = "/v1/traces"
 _HEADER = "traceparent"
 
 _trace_context = TraceContextTextMapPropagator()
 
 
 class OtlpRecorder:
-    """Exports spans in batches, from a thread of its own."""
+    """Exports spans to a URL in batches, from a thread of its own.
 
-    def __init__(self, service: str, endpoint: str) -> None:
-        url = endpoint if endpoint.endswith(_PATH) else endpoint.rstrip("/") + _PATH
-        resource = Resource.create({"service.name": f"metaloop-{service}", "service.version": version()})
+    The SDK reads the other variables of OpenTelemetry: OTEL_TRACES_SAMPLER, OTEL_BSP_* and so on.
+    """
+
+    def __init__(self, url: str, resource_attributes: Mapping[str, str]) -> None:
+        # What the user says in OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME wins.
+        resource = Resource.create({**resource_attributes}).merge(OTELResourceDetector().detect())
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
         self._tracer = self._provider.get_tracer("metaloop")

@@ -4,9 +4,11 @@ With tracing off, a span passes on the `traceparent` that it was given: a trace 
 Metaloop records nothing.
 """
 
+import os
 import threading
 from contextlib import AbstractContextManager
 
+from metaloop.common.telemetry.exporting import resource_attributes, traces_url
 from metaloop.common.telemetry.spans import Attributes, Recorder, SilentSpan, Span
 
 _FLUSH_SECONDS = 2.0
@@ -19,12 +21,12 @@ class _Tracing:
 
 
 def configure_tracing(service: str, endpoint: str) -> None:
-    """From now on export spans to the OTLP/HTTP collector at `endpoint`, if it is not empty."""
-    if endpoint:
+    """From now on export spans to the OTLP/HTTP collector at `endpoint`, or at that of the OTEL_* variables, if any."""
+    if url := traces_url(endpoint, os.environ):
         # The SDK takes a third of a second and 20 MB to import: only a process that traces pays for it.
         from metaloop.common.telemetry.otlp import OtlpRecorder  # noqa: PLC0415
 
-        _Tracing.recorder = OtlpRecorder(service, endpoint)
+        _Tracing.recorder = OtlpRecorder(url, resource_attributes(service, os.environ))
 
 
 def flush_traces() -> None:

@@ -22,6 +22,7 @@ _DUE: Mapping[str, str] = {
     "resync_after": "is synced again, as its hook asked for",
     "resync": "is resynced",
     "later": "is synced because of what touched it",
+    "at_latest": "is synced at the latest because of what touched it",
     "gate": "no longer waits for its own writes",
 }
 
