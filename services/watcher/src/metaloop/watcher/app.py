@@ -48,8 +48,8 @@ from metaloop.watcher.supervise import Supervisor
 from metaloop.watcher.views import Views
 from metaloop.watcher.watches import Watches
 
-_REMEMBERED_SYNCS = 20_000
-"""Of so many keys, the debug views know how their last sync ended: some 10 MB."""
+_REMEMBERED_SYNCS = 5_000
+"""Of so many keys, the debug views know how their last sync ended: some MB."""
 
 
 class Watcher:
