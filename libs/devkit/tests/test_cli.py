@@ -27,6 +27,7 @@ UP_OPTIONS = (
     "--ready-file",
     "--metrics-port-base",
     "--log-level",
+    "--jaeger",
 )
 
 WORK = """

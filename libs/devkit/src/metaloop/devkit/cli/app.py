@@ -126,6 +126,9 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
         ),
     ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="The lowest level that the services log.")] = LogLevel.INFO,
+    jaeger: Annotated[
+        bool, typer.Option("--jaeger", help="Run a Jaeger as well, which gets the traces; it is built once, in minutes.")
+    ] = False,
 ) -> None:
     """Run NATS and the three services against a cluster, until Ctrl-C.
 
@@ -142,6 +145,7 @@ def up(  # noqa: PLR0913 - one argument for each option of the command line
         ready_file=ready_file,
         metrics_port_base=metrics_port_base,
         log_level=log_level,
+        jaeger=jaeger,
     )
     run(serve(options))
 

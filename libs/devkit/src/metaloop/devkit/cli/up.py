@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,12 @@ from pathlib import Path
 import typer
 
 from metaloop.devkit import console, install
+from metaloop.devkit.assets import ensure_jaeger
 from metaloop.devkit.broker import Broker
 from metaloop.devkit.cli.cluster import own_control_plane
 from metaloop.devkit.cli.run import forever
 from metaloop.devkit.stack import Service, Stack, StackOptions
+from metaloop.devkit.testbed.jaeger import Jaeger
 from metaloop.devkit.workdir import run_folder
 
 
@@ -31,10 +33,13 @@ class UpOptions:
     ready_file: Path | None
     metrics_port_base: int | None
     log_level: str
+    jaeger: bool = False
+    """Whether a Jaeger runs for this run, and gets the traces."""
 
-    def settings(self) -> dict[str, str]:
-        """The settings of the services."""
+    def settings(self, *, otlp_endpoint: str = "") -> dict[str, str]:
+        """The settings of the services, which send their spans to `otlp_endpoint` if there is one."""
         return {
+            **({"OTLP_ENDPOINT": otlp_endpoint} if otlp_endpoint else {}),
             "TARGET_LABEL_SELECTOR": self.target_label_selector,
             "DISCOVERY_INTERVAL_SECONDS": str(self.discovery_interval_seconds),
             "APPLY_STRATEGY": self.apply_strategy,
@@ -48,8 +53,10 @@ async def serve(options: UpOptions) -> None:
     if options.ready_file:
         options.ready_file.unlink(missing_ok=True)
     with run_folder() as folder:
-        async with _cluster(options, folder) as kubeconfig, _services(options, kubeconfig=kubeconfig, folder=folder) as stack:
-            await _stay_ready(options.ready_file, kubeconfig=kubeconfig, stack=stack)
+        async with _cluster(options, folder) as kubeconfig, _traces(options, folder) as otlp_endpoint:
+            settings = options.settings(otlp_endpoint=otlp_endpoint)
+            async with _services(options, settings, kubeconfig=kubeconfig, folder=folder) as stack:
+                await _stay_ready(options.ready_file, kubeconfig=kubeconfig, stack=stack)
 
 
 @asynccontextmanager
@@ -64,7 +71,19 @@ async def _cluster(options: UpOptions, folder: Path) -> AsyncIterator[Path]:
 
 
 @asynccontextmanager
-async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> AsyncIterator[Stack]:
+async def _traces(options: UpOptions, folder: Path) -> AsyncIterator[str]:
+    """Where the services send their spans, as an OTLP endpoint; empty unless a Jaeger is wanted."""
+    if not options.jaeger:
+        yield ""
+        return
+    program = await ensure_jaeger()
+    async with Jaeger.start(program, folder) as jaeger:
+        console.message(f"traces are in Jaeger at {jaeger.query_url}, hooks at {jaeger.query_url}/search?service=metaloop-hookgateway")
+        yield jaeger.otlp_endpoint
+
+
+@asynccontextmanager
+async def _services(options: UpOptions, settings: Mapping[str, str], *, kubeconfig: Path, folder: Path) -> AsyncIterator[Stack]:
     await install.prepare(kubeconfig, with_crds=options.install_crds)
     async with AsyncExitStack() as parts:
         with console.progress("starting Metaloop: nats-server, watcher, hookgateway, reconcilers") as progress:
@@ -74,7 +93,7 @@ async def _services(options: UpOptions, *, kubeconfig: Path, folder: Path) -> As
                 nats_url=broker.url,
                 reconcilers=options.reconcilers,
                 watchers=({},) * options.watchers,
-                settings=options.settings(),
+                settings=settings,
                 port_base=options.metrics_port_base,
             )
             stack = await parts.enter_async_context(Stack.start(stack_options, folder))
