@@ -36,6 +36,7 @@ class Explained:
 
     def start(self) -> None:
         self.routing.start(self.instance)
+        self.routing.queue.unblock(self.instance.controller.id)  # as once no other watcher serves it
 
     def lease(self) -> Lease:
         reply = self.routing.queue.claim(self.key, worker="worker", slots=1)
