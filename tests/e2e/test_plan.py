@@ -18,7 +18,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.owner import reference_to
 from metaloop.devkit.dryrun.gateway import GatewayAddress, local_gateway
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS
+from metaloop.devkit.testbed.cluster import COMPONENTS, COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS
 from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, config_map, parent
 from metaloop.devkit.testbed.mapping import copying
@@ -182,6 +182,38 @@ async def test_plan_of_a_map_controller_shows_some_inputs_or_all(desk: Desk, opt
     assert [[write["verb"] for write in part["writes"]] for part in parts] == [["create"]] * planned
     assert ("other parts were not planned" in ended.err) == (planned < 7)
     assert {each.verb for each in await desk.platform.audit.ours_since(mark)} <= _HARMLESS
+
+
+async def test_plan_of_a_component_shows_all_waves(desk: Desk) -> None:
+    later: JsonObject = {"plans.example.com/apply-order": "1"}
+    waits: JsonObject = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "plan-front", "annotations": later}, "spec": {}}
+    children = [waits, config_map("plan-settings"), config_map("plan-taken")]
+    await desk.platform.cluster.create(CONFIG_MAPS, config_map("plan-taken"), namespace="default")
+    spec: JsonObject = {
+        "prefix": "plans.example.com",
+        "parentResource": {
+            "apiVersion": THINGS.api_version,
+            "resource": THINGS.resource,
+            "labelSelector": {"matchLabels": {"of": "waves"}},
+        },
+        "policies": {"adoption": "Never"},
+        "generator": {"webhook": {"url": desk.webhook.on("waves", lambda _: {"children": [*children]})}},
+    }
+    manifest: JsonObject = {"apiVersion": COMPONENTS.api_version, "kind": COMPONENTS.kind, "metadata": {"name": "waves"}, "spec": spec}
+    await desk.platform.cluster.create(COMPONENTS, manifest)
+    await desk.parent("waves", of="waves")
+    mark = desk.platform.audit.mark()
+
+    ended = await desk.plans("waves", "default/waves")
+
+    assert ended.code == 0, ended.err
+    assert [line for line in ended.out.splitlines() if line[:1] in "!+" and ". " in line] == [
+        "+ 1. create ConfigMap default/plan-settings: it does not exist",
+        "! 2. refuse ConfigMap default/plan-taken: ConfigMap default/plan-taken exists and is nobody's: its adoption policy is Never",
+        "+ 3. create Service default/plan-front: it does not exist",
+    ]
+    assert ended.out.index("wave 0:") < ended.out.index("plan-settings") < ended.out.index("wave 1:") < ended.out.index("plan-front")
+    assert {request.verb for request in await desk.platform.audit.ours_since(mark)} <= _HARMLESS
 
 
 async def test_plan_says_why_a_sync_would_fail(desk: Desk) -> None:

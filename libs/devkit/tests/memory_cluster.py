@@ -124,6 +124,15 @@ class MemoryCluster:
         }
         return self.put(DECORATORS, {"metadata": {"name": name}, "spec": {**own, **spec}})  # type: ignore[dict-item]
 
+    def component(self, name: str, **spec: object) -> JsonObject:
+        """A stored ComponentController of Things."""
+        own: JsonObject = {
+            "prefix": "op.example.com",
+            "parentResource": {"apiVersion": THINGS.api_version, "resource": THINGS.resource},
+            "generator": {"webhook": {"url": "http://hook.example/generate"}},
+        }
+        return self.put(COMPONENTS, {"metadata": {"name": name}, "spec": {**own, **spec}})  # type: ignore[dict-item]
+
     async def _answered(self, request: web.Request) -> web.Response:
         self.asked.append(f"{request.method} {request.path_qs}")
         answer = self._answer_to(request)

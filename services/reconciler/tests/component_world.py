@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from builders import THINGS
 from components import NOW, PREFIX, SERVED
@@ -18,8 +19,10 @@ from metaloop.common.related_query import RelatedQuery
 from metaloop.reconciler.core.component.cluster import Cluster, KindName
 from metaloop.reconciler.core.component.identity import ObjectKey, key_of
 from metaloop.reconciler.core.component.inventory import Item, inventory_in
+from metaloop.reconciler.core.component.preview import Preview
 from metaloop.reconciler.core.effects import Done, Effects
 from metaloop.reconciler.core.kinds.component import sync_component
+from metaloop.reconciler.core.kinds.component_plan import preview_component
 from metaloop.reconciler.core.model import ChildAction, CreateChild, DeleteChild, Observed
 from metaloop.reconciler.core.steps import (
     CallHook,
@@ -29,10 +32,13 @@ from metaloop.reconciler.core.steps import (
     ReadObjects,
     Resync,
     Step,
+    Steps,
     SubscribeRelated,
     WriteChildren,
 )
 from metaloop.reconciler.errors import Failure
+
+T = TypeVar("T")
 
 
 def a_component_controller(**spec: JsonValue) -> ComponentController:
@@ -84,8 +90,25 @@ class World:
 
     def run(self, *, after_seconds: float = 0) -> MetaloopError | None:
         """One pass. Returns the error that it ended with."""
-        self.steps, self.now = [], self.now + timedelta(seconds=after_seconds)
-        steps = sync_component(self._observed(), self.now)
+        self.now += timedelta(seconds=after_seconds)
+        try:
+            self._driven(sync_component(self._observed(), self.now))
+        except MetaloopError as failure:
+            return failure
+        return None
+
+    def previewed(self) -> list[str]:
+        """What a plan shows: `wave 0: create a`."""
+        preview = self.preview()
+        return [f"{wave.title}: {each.verb} {each.key.name}" for wave in preview.waves for each in wave.objects]
+
+    def preview(self) -> Preview:
+        """What a plan shows."""
+        return self._driven(preview_component(self._observed(), self.now))
+
+    def _driven(self, steps: Steps[T]) -> T:
+        """The result of a generator of steps. Raises the error that it ends with."""
+        self.steps = []
         try:
             step = next(steps)
             while True:
@@ -96,10 +119,8 @@ class World:
                     step = steps.throw(failure)
                 else:
                     step = steps.send(result)
-        except StopIteration:
-            return None
-        except MetaloopError as failure:
-            return failure
+        except StopIteration as end:
+            return end.value
 
     # -- what a test looks at ------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from builders import CONFIG_MAPS, a_controller, a_decorator, a_parent, config_map, observed, stored
+from fake_api import FakeApi
 from fake_hooks import FakeHooks, FakeSubscriptions
 from known_schemas import GuessedSchemas
 from rolling import NAMES
@@ -15,10 +16,12 @@ from metaloop.common.api import PAUSED_ANNOTATION
 from metaloop.common.api.hook import LIFECYCLE_HOOKS, Hook, LifecycleHookName
 from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, ObservedGroup, Related
 from metaloop.common.report import SyncReport
-from metaloop.devkit.dryrun.driver import DryRun, RecordingDriver, dry_run
+from metaloop.devkit.dryrun.driver import DryRun, Reads, RecordingDriver, dry_run
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.core.apply.last_applied import new_child
 from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
 from metaloop.reconciler.core.steps import CallHook
@@ -33,8 +36,18 @@ FINALIZER = "metacontroller.io/compositecontroller-things"
 
 async def planned(granted: Granted, hooks: FakeHooks, subscriptions: FakeSubscriptions) -> DryRun:
     """The plan for a sync."""
-    return await dry_run(
-        granted, subscriptions=subscriptions, hooks=hooks, strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply")
+    return await dry_run(granted, reads_of(hooks, subscriptions))
+
+
+def reads_of(hooks: FakeHooks, subscriptions: FakeSubscriptions) -> Reads:
+    """What a plan reads with."""
+    api = FakeApi()
+    return Reads(
+        api=api,
+        subscriptions=subscriptions,
+        hooks=hooks,
+        strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),
+        cluster=ClusterReader(Discovery(api), uid="cluster", width=2),  # type: ignore[arg-type]
     )
 
 
@@ -191,9 +204,7 @@ async def test_hooks_that_may_do_more_than_answer_are_not_called(name: Lifecycle
     driver = RecordingDriver(
         result=DryRun(),
         run=SyncRun(granted=granted, key=key_of(granted.observation)),
-        subscriptions=sync.subscriptions,
-        hooks=sync.hooks,
-        strategies=Strategies(schemas=GuessedSchemas(), default="dynamic-apply"),
+        reads=reads_of(sync.hooks, sync.subscriptions),
         guards=DeletionGuards(limits=DEFAULT_LIMITS),
     )
     hook = Hook(name=name, version="v1", strict=False, webhook={"url": "http://hook.example/"})

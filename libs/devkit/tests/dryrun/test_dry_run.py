@@ -14,10 +14,12 @@ from metaloop.common.faults import Fault
 from metaloop.common.http.body import Body, whole
 from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects import unstructured
 from metaloop.devkit.dryrun.controllers import find_by_controller, served_by
-from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite, dry_run, running_schemas
+from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite, Reads, dry_run, running_schemas
 from metaloop.devkit.dryrun.snapshot import ClusterSnapshot
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.core.model import Observed
 from metaloop.reconciler.errors import HookFailed
 from metaloop.reconciler.ports import LeaseGuard, Slot
@@ -60,8 +62,14 @@ async def plan(kube: KubeClient, *, strategy: str = "dynamic-apply", **hooks: An
     snapshot = ClusterSnapshot(kube, await served_by(kube), field_manager="metacontroller")
     granted = await snapshot.observed(found.instance, found.controller, found.info, found.parent)
     async with running_schemas(kube) as schemas:
-        strategies = Strategies(schemas=schemas, default=strategy)
-        return await dry_run(granted, subscriptions=snapshot, hooks=Hooks(hooks), strategies=strategies)
+        reads = Reads(
+            api=kube,
+            subscriptions=snapshot,
+            hooks=Hooks(hooks),
+            strategies=Strategies(schemas=schemas, default=strategy),
+            cluster=ClusterReader(Discovery(kube), uid="cluster", width=2),
+        )
+        return await dry_run(granted, reads)
 
 
 def summary(result: DryRun) -> list[str]:
@@ -229,6 +237,35 @@ async def test_deletion_that_a_guard_holds_back_is_not_planned(cluster: MemoryCl
     assert summary(result) == ["create ConfigMap default/new", "update Thing default/p (status)"]
     assert result.report is not None
     assert result.report.reason == "DeletionHeldBack"
+
+
+async def test_component_is_planned_wave_by_wave(cluster: MemoryCluster, kube: KubeClient) -> None:
+    cluster.component("web")
+    cluster.thing("p")
+    cluster.config_map("there")
+    later: JsonObject = {"op.example.com/apply-order": "1"}
+    children = [_config_map(name, text="hello", parent="p") for name in ("new", "there")]
+    unstructured.metadata(children[0])["annotations"] = later
+
+    result = await plan(kube, generate=lambda _: {"children": [*children]})
+
+    assert [(each.wave, each.verb, each.name) for each in result.writes] == [
+        ("wave 0", "adopt", "ConfigMap default/there"),
+        ("wave 1", "create", "ConfigMap default/new"),
+    ]
+    assert data_of(result.writes[0].before) == {"text": ""}
+    assert data_of(result.writes[0].after) == {"text": "hello"}
+    assert {each.split()[0] for each in cluster.asked} == {"GET"}
+
+
+async def test_failure_of_a_component_ends_its_plan(cluster: MemoryCluster, kube: KubeClient) -> None:
+    cluster.component("web")
+    cluster.thing("p")
+
+    result = await plan(kube, generate=lambda _: {"children": [{"apiVersion": "v1", "kind": "ConfigMap"}]})
+
+    assert result.report is not None
+    assert (result.writes, result.report.reason) == ([], "InvalidAnswer")
 
 
 @pytest.mark.parametrize("strategy", ["dynamic-apply", "server-side-apply"])

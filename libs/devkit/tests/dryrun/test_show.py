@@ -112,6 +112,39 @@ def test_writes_are_numbered_with_their_signs_and_reasons() -> None:
     ]
 
 
+def test_waves_have_headings_and_objects_that_stay_have_signs_of_their_own() -> None:
+    writes = [
+        replace(a_write("create", after=an_object()), wave="wave 0"),
+        replace(a_write("keep"), wave="wave 0", reason="it is as desired"),
+        replace(a_write("wait"), wave="wave 1", reason="replicas: 0/1"),
+        replace(a_write("refuse", before=an_object()), wave="wave 1", reason="it is another's"),
+        replace(a_write("orphan", before=an_object()), wave="deletion wave 0", reason="its delete policy is Orphan"),
+    ]
+
+    lines = text_of(DryRun(writes=writes, report=REPORT)).splitlines()
+
+    assert [line for line in lines[1:] if line[:1] != "+" or line[2:4] == "1."] == [
+        "wave 0:",
+        "+ 1. create ConfigMap default/a: the data differ",
+        "= 2. keep ConfigMap default/a: it is as desired",
+        "wave 1:",
+        "… 3. wait ConfigMap default/a: replicas: 0/1",
+        "! 4. refuse ConfigMap default/a: it is another's",
+        "deletion wave 0:",
+        "= 5. orphan ConfigMap default/a: its delete policy is Orphan",
+        "1 writes would be done, and none was.",
+    ]
+
+
+def test_obstacles_are_told_and_what_only_stays_is_no_write() -> None:
+    result = DryRun(writes=[a_write("keep")], obstacles=["the component is suspended"], report=REPORT)
+
+    assert text_of(result).splitlines()[2:] == [
+        "! nothing of this happens now: the component is suspended",
+        "Nothing to do: all is as desired.",
+    ]
+
+
 def test_events_stand_below_the_writes() -> None:
     text = text_of(DryRun(writes=[a_write("delete")], events=["Warning SyncError on Thing default/p: it broke"], report=REPORT))
 
@@ -160,6 +193,7 @@ def test_json_has_title_writes_events_and_outcome() -> None:
         "writes": [
             {
                 "verb": "update",
+                "wave": "",
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "object": "ConfigMap default/a",
@@ -170,6 +204,7 @@ def test_json_has_title_writes_events_and_outcome() -> None:
                 "diff": [*difference_of(result.writes[0])],
             }
         ],
+        "obstacles": [],
         "events": ["an event"],
         "outcome": {"result": "done", "reason": "", "message": "", "resyncAfterSeconds": 5},
     }

@@ -156,6 +156,18 @@ async def test_related_objects_are_selected_as_the_watcher_does(
     assert (list(found.unknown), list(found.waiting)) == ([], [])
 
 
+async def test_objects_that_are_watched_within_a_label_are_listed_within_it(cluster: MemoryCluster, kube: KubeClient) -> None:
+    ours = unstructured.metadata(cluster.config_map("ours"))
+    ours["labels"] = {"op.example.com/owner-id": "us"}
+    labels = parse_selector({"matchLabels": {"op.example.com/owner-id": "us"}}, "s")
+
+    found = await related(cluster, kube, RelatedQuery(resource=CONFIG_MAPS.id, labels=labels, watched="op.example.com/owner-id"))
+
+    assert [unstructured.name(obj) for group in found.groups for obj in group.objects] == ["ours"]
+    [asked] = [each for each in cluster.asked if each.startswith("GET /api/v1/configmaps")]
+    assert "labelSelector=op.example.com" in asked
+
+
 async def test_related_resource_that_nobody_serves_is_unknown(cluster: MemoryCluster, kube: KubeClient) -> None:
     nothings = ResourceId("v9", "nothings")
 

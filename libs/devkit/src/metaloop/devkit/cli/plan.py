@@ -12,19 +12,24 @@ from metaloop.common.api.instructions import is_paused
 from metaloop.common.http.peer import Peer
 from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.common.kube.client import KubeClient
+from metaloop.common.kube.cluster_uid import cluster_uid
+from metaloop.common.kube.discovery import Discovery
 from metaloop.common.objects import unstructured
 from metaloop.common.observation import Granted, Observation
 from metaloop.common.telemetry import configure_logging
 from metaloop.devkit import console
-from metaloop.devkit.dryrun import ClusterSnapshot, DryRun, dry_run, running_schemas
+from metaloop.devkit.dryrun import ClusterSnapshot, DryRun, Reads, dry_run, running_schemas
 from metaloop.devkit.dryrun.controllers import Candidate, find_by_controller, find_by_parent, served_by
 from metaloop.devkit.dryrun.gateway import GatewayAddress, local_gateway
 from metaloop.devkit.dryrun.show import as_json, print_text
 from metaloop.devkit.errors import NothingToPlan
 from metaloop.devkit.workdir import run_folder
+from metaloop.reconciler.cluster_reader import ClusterReader
 from metaloop.reconciler.hook_caller import HookCaller
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import part_of
+
+_CONCURRENT_READS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +61,14 @@ async def plan(options: PlanOptions) -> None:
         grants = _chosen_parts(snapshot, options) or [whole]
         with closing(Peer(gateway.url)) as peer:
             async with running_schemas(kube) as schemas:
-                strategies = Strategies(schemas=schemas, default=options.apply_strategy)
-                hooks = HookCaller(peer, token=gateway.token)
-                results = [await dry_run(each, subscriptions=snapshot, hooks=hooks, strategies=strategies) for each in grants]
+                reads = Reads(
+                    api=kube,
+                    subscriptions=snapshot,
+                    hooks=HookCaller(peer, token=gateway.token),
+                    strategies=Strategies(schemas=schemas, default=options.apply_strategy),
+                    cluster=ClusterReader(Discovery(kube), uid=await cluster_uid(kube), width=_CONCURRENT_READS),
+                )
+                results = [await dry_run(each, reads) for each in grants]
     _print([PlannedPart(part_of(each.observation), result) for each, result in zip(grants, results, strict=True)], candidate, options)
     if left_out := len(snapshot.parts) - len(grants) if snapshot.parts else 0:
         console.message(f"{left_out} other parts were not planned: --parts 0 plans all, --part NAME one")

@@ -6,11 +6,11 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
-from typing import Literal, assert_never
+from typing import Final, Literal, Protocol, assert_never
 
 from metaloop.common.api.hook import LIFECYCLE_HOOKS
 from metaloop.common.api.kinds import KINDS
-from metaloop.common.errors import InvalidSpec, MetaloopError
+from metaloop.common.errors import MetaloopError
 from metaloop.common.json import JsonObject
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.objects import unstructured
@@ -20,13 +20,15 @@ from metaloop.common.report import SyncReport
 from metaloop.reconciler.core.apply.last_applied import applied_to
 from metaloop.reconciler.core.apply.schema import guessed_schema
 from metaloop.reconciler.core.children.deletion_guard import DEFAULT_LIMITS
+from metaloop.reconciler.core.component.preview import Preview, PreviewedObject
 from metaloop.reconciler.core.effects import VERBS, Done, Effects
-from metaloop.reconciler.core.kinds.registry import SYNCS
+from metaloop.reconciler.core.kinds.registry import PREVIEWS, SYNCS
 from metaloop.reconciler.core.model import Action, ApplyChild, ClaimAction, DeleteChild, RecreateChild, RevisionAction
 from metaloop.reconciler.core.steps import (
     CallHook,
     ChooseApplyStrategy,
     ClaimChildren,
+    ClusterStep,
     CountPass,
     DescribeCluster,
     EditParent,
@@ -48,7 +50,7 @@ from metaloop.reconciler.core.steps import (
 from metaloop.reconciler.deletion_guards import DeletionGuards
 from metaloop.reconciler.drive import drive
 from metaloop.reconciler.observe import Observer, key_of
-from metaloop.reconciler.ports import Hooks, Subscriptions
+from metaloop.reconciler.ports import Api, Hooks, Subscriptions
 from metaloop.reconciler.schemas import Schemas
 from metaloop.reconciler.strategies import Strategies
 from metaloop.reconciler.sync import SyncRun, finish, sync_of
@@ -66,6 +68,17 @@ class PlannedWrite:
     before: JsonObject | None
     after: JsonObject | None
     subresource: str = ""
+    wave: str = ""
+    """The wave to which the write belongs, for kinds that have waves."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether anything would be written. Otherwise it only says what becomes of an object."""
+        return self.verb not in IDLE
+
+
+IDLE: Final = frozenset({"keep", "wait", "refuse", "orphan", "block"})
+"""Verbs of objects that would be left as they are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,17 +87,44 @@ class DryRun:
 
     writes: list[PlannedWrite] = field(default_factory=list[PlannedWrite])
     events: list[str] = field(default_factory=list[str])
+    obstacles: list[str] = field(default_factory=list[str])
+    """Why nothing of it would happen now."""
     report: SyncReport | None = None
 
 
-async def dry_run(granted: Granted, *, subscriptions: Subscriptions, hooks: Hooks, strategies: Strategies) -> DryRun:
-    """What a sync of the granted parent would do now. Its hooks are really called."""
+class ClusterAnswers(Protocol):
+    """Answers what a sync asks about the cluster."""
+
+    async def answer(self, step: ClusterStep, *, api: Api) -> object:
+        """The result of one step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """What a dry run reads with. None of it can write."""
+
+    api: Api
+    subscriptions: Subscriptions
+    hooks: Hooks
+    strategies: Strategies
+    cluster: ClusterAnswers
+
+
+async def dry_run(granted: Granted, reads: Reads) -> DryRun:
+    """What a sync of the granted parent would do now. Its hooks are really called.
+
+    For kinds whose parents take several syncs, it is what all of them would do.
+    """
     result, run, failure = DryRun(), SyncRun(granted=granted, key=key_of(granted.observation)), None
-    guards = DeletionGuards(limits=DEFAULT_LIMITS)
-    driver = RecordingDriver(result=result, run=run, subscriptions=subscriptions, hooks=hooks, strategies=strategies, guards=guards)
+    driver = RecordingDriver(result=result, run=run, reads=reads, guards=DeletionGuards(limits=DEFAULT_LIMITS))
     try:
-        observed = Observer(KINDS).observed(granted.observation)
-        await drive(sync_of(run.key, SYNCS)(observed, datetime.now(UTC)), driver.carry_out)
+        observed, now = Observer(KINDS).observed(granted.observation), datetime.now(UTC)
+        preview = PREVIEWS.get(run.key.controller.kind)
+        if preview is None:
+            await drive(sync_of(run.key, SYNCS)(observed, now), driver.carry_out)
+        else:
+            _show(result, await drive(preview(observed, now), driver.carry_out))
     except MetaloopError as error:
         failure = error
     result.report = finish(run, failure, seconds=0.0, recorder=_EventRecorder(result))
@@ -108,9 +148,7 @@ class RecordingDriver:
 
     result: DryRun
     run: SyncRun
-    subscriptions: Subscriptions
-    hooks: Hooks
-    strategies: Strategies
+    reads: Reads
     guards: DeletionGuards
 
     async def carry_out(self, step: Step) -> object:
@@ -119,13 +157,14 @@ class RecordingDriver:
             case CallHook(hook=hook, bodies=bodies) if hook.name in LIFECYCLE_HOOKS:
                 return [b"{}" for _ in bodies]  # these may do more than answer
             case CallHook(observed, hook, bodies):
-                return await self.hooks.call(observed, hook, bodies, slot=_OnlySlot(), lease=_EndlessLease())
+                return await self.reads.hooks.call(observed, hook, bodies, slot=_OnlySlot(), lease=_EndlessLease())
             case ChooseApplyStrategy(observed):
-                return await self.strategies.of(observed)
+                return await self.reads.strategies.of(observed)
             case SubscribeRelated(fingerprint, queries):
-                return await self.subscriptions.related(self.run.granted.shard, self.run.related_request(fingerprint, queries))
+                request = self.run.related_request(fingerprint, queries)
+                return await self.reads.subscriptions.related(self.run.granted.shard, request)
             case DescribeCluster() | ReadObjects() | FindForeign():
-                raise InvalidSpec("kind", f"{self.run.key.controller.kind} can't be planned by a dry run yet")
+                return await self.reads.cluster.answer(step, api=self.reads.api)
             case _:
                 return self._recorded(step)
 
@@ -198,6 +237,24 @@ class RecordingDriver:
     def _record(self, actions: Sequence[Action]) -> None:
         observed = {unstructured.uid(obj): obj for group in self.run.granted.observation.children for obj in group.objects}
         self.result.writes += [_planned(action, observed) for action in actions]
+
+
+def _show(result: DryRun, preview: Preview) -> None:
+    """Add what a preview says to the result."""
+    result.obstacles += preview.obstacles
+    result.writes += [_previewed(each, wave.title) for wave in preview.waves for each in wave.objects]
+
+
+def _previewed(each: PreviewedObject, wave: str) -> PlannedWrite:
+    """A previewed object as a planned write."""
+    key, before, after = each.key, each.live, each.action.obj if each.action is not None else None
+    if isinstance(each.action, ApplyChild) and before is not None:
+        before = _desired_part(before, each.action.obj)
+    if each.action is None and each.verb in IDLE:
+        before = None
+    info = ResourceInfo(api_version=each.api_version, resource="", kind=key.kind, namespaced=bool(key.namespace))
+    after = each.successor or after
+    return PlannedWrite(verb=each.verb, info=info, name=str(key), reason=each.reason, before=before, after=after, wave=wave)
 
 
 def _planned(action: Action, by_uid: Mapping[str, JsonObject]) -> PlannedWrite:

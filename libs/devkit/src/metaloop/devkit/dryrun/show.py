@@ -15,7 +15,17 @@ from metaloop.common.report import SyncReport
 from metaloop.devkit.dryrun.driver import DryRun, PlannedWrite
 
 _BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"})
-_SIGNS = {"create": ("+", "green"), "delete": ("-", "red"), "recreate": ("±", "magenta")}
+_SIGNS = {
+    "create": ("+", "green"),
+    "delete": ("-", "red"),
+    "purge": ("-", "red"),
+    "recreate": ("±", "magenta"),
+    "keep": ("=", "dim"),
+    "wait": ("…", "dim"),
+    "orphan": ("=", "yellow"),
+    "refuse": ("!", "red"),
+    "block": ("!", "red"),
+}
 _CHANGED = ("~", "yellow")
 
 
@@ -24,6 +34,7 @@ def as_json(result: DryRun, *, title: JsonObject) -> JsonObject:
     return {
         **title,
         "writes": [_write_as_json(write) for write in result.writes],
+        "obstacles": [*result.obstacles],
         "events": [*result.events],
         "outcome": _outcome_as_json(result.report),
     }
@@ -32,12 +43,18 @@ def as_json(result: DryRun, *, title: JsonObject) -> JsonObject:
 def print_text(result: DryRun, *, title: str, console: Console) -> None:
     """Print the writes in their order, each with its reason and its diff."""
     console.print(Text(title, style="bold"))
+    wave = ""
     for number, write in enumerate(result.writes, start=1):
+        if write.wave != wave:
+            wave = write.wave
+            console.print(Text(f"{wave}:", style="bold"))
         sign, colour = _SIGNS.get(write.verb, _CHANGED)
         place = f"{write.name} ({write.subresource})" if write.subresource else write.name
         console.print(Text(f"{sign} {number}. {write.verb} {place}: {write.reason}", style=colour))
         if difference := "\n".join(difference_of(write)):
             console.print(Syntax(difference, "diff", background_color="default", word_wrap=True))
+    for obstacle in result.obstacles:
+        console.print(Text(f"! nothing of this happens now: {obstacle}", style="red"))
     for event in result.events:
         console.print(Text(f"! event: {event}", style="yellow"))
     console.print(Text(_summary(result)))
@@ -45,7 +62,7 @@ def print_text(result: DryRun, *, title: str, console: Console) -> None:
 
 def difference_of(write: PlannedWrite) -> Iterator[str]:
     """The lines of a unified diff. A created object has added lines only, and a deleted one has none."""
-    if write.verb == "delete":
+    if write.verb in {"delete", "purge"} or not write.is_write:
         return
     before, after = _lines(write.before, write), _lines(write.after, write)
     if not before:
@@ -76,15 +93,17 @@ def _summary(result: DryRun) -> str:
     report = result.report
     if report is not None and report.result != "done":
         return f"The sync would end with {report.reason}: {report.message}"
-    if not result.writes:
+    writes = [write for write in result.writes if write.is_write]
+    if not writes:
         return "Nothing to do: all is as desired."
     again = f"; it would be looked at again after {report.resync_after_seconds:g} s" if report and report.resync_after_seconds else ""
-    return f"{len(result.writes)} writes would be done, and none was{again}."
+    return f"{len(writes)} writes would be done, and none was{again}."
 
 
 def _write_as_json(write: PlannedWrite) -> JsonObject:
     return {
         "verb": write.verb,
+        "wave": write.wave,
         "apiVersion": write.info.api_version,
         "kind": write.info.kind,
         "object": write.name,

@@ -21,7 +21,7 @@ from metaloop.watcher.core.observer import Observer
 from metaloop.watcher.core.record import record_of
 from metaloop.watcher.core.running import RunningControllers
 from metaloop.watcher.core.subscriptions import NAMESPACES, RelatedSubscriptions
-from metaloop.watcher.core.watch import Watch
+from metaloop.watcher.core.watch import ALL, Scope, Watch
 
 _PAGE_SIZE = "500"
 _LEASE_SECONDS = 3600.0
@@ -80,17 +80,17 @@ class ClusterSnapshot:
         del shard
         for query in request.queries:
             space = query.where.name if isinstance(query.where, InNamespace) else ""
-            await self._list(query.resource, space)
+            await self._list(query.resource, space, scope=Scope(labels=query.watched))
             if isinstance(query.where, InNamespacesWith):
                 await self._list(NAMESPACES, "")
         found = self._subscriptions.subscribe(request.key, request.fingerprint, request.queries)
         return related_from_wire(loads(found.to_bytes()))
 
-    async def _list(self, resource: ResourceId, namespace: str) -> None:
-        """Add the objects that are queried to the cache."""
+    async def _list(self, resource: ResourceId, namespace: str, *, scope: Scope = ALL) -> None:
+        """Add the objects that are queried to the cache of their scope."""
         info = self._served.get(resource)
         if info is not None:
-            self._fill(Watch(info), await self._listed(info, namespace))
+            self._fill(Watch(info, scope), await self._listed(info, namespace, labels=scope.labels))
 
     def _fill(self, watch: Watch, objects: Iterable[JsonObject]) -> None:
         cache, info = self._caches.get(watch.id) or self._caches.open(watch, now=0.0), watch.resource
@@ -102,16 +102,17 @@ class ClusterSnapshot:
             if record is not None:
                 cache.put(record)
 
-    async def _listed(self, info: ResourceInfo, namespace: str) -> list[JsonObject]:
+    async def _listed(self, info: ResourceInfo, namespace: str, *, labels: str = "") -> list[JsonObject]:
         found: list[JsonObject] = []
-        params = {"limit": _PAGE_SIZE}
+        selection = {"labelSelector": labels} if labels else {}
+        params = {"limit": _PAGE_SIZE, **selection}
         while True:
             page = await self._kube.list_page(info, namespace if info.namespaced else "", params)
             found += unstructured.child_objects(page, "items")
             resume = unstructured.text(unstructured.metadata(page), "continue")
             if not resume:
                 return found
-            params = {"limit": _PAGE_SIZE, "continue": resume}
+            params = {"limit": _PAGE_SIZE, "continue": resume, **selection}
 
 
 def unpaused(obj: JsonObject) -> JsonObject:

@@ -35,7 +35,7 @@ STAGES: Final[tuple[Stage, ...]] = ("regular", "late", "managed")
 
 CREATED: Final = "it does not exist"
 NOT_WRITTEN_FOR_LONG: Final = "it was not written for long"
-_TAKEN_BACK: Final = "it is adopted"
+ADOPTED: Final = "it is adopted"
 MERGING: Final[frozenset[UpdatePolicy]] = frozenset({"SsaMerge", "SsaOverride"})
 """The policies with which lists are merged by the API server: others may have added elements."""
 _PURGED: Final[frozenset[Phase]] = frozenset({"ScheduledForCompletion", "Completing", "Completed"})
@@ -160,7 +160,7 @@ def _reason_to_adopt(target: Target, live: JsonObject, rules: Rules) -> str:
         return ""
     if not may_adopt(target, live, rules.marks):
         raise NameTaken(f"{target.key} exists and is {whose}: its adoption policy is {target.settings.adoption}")
-    return _TAKEN_BACK
+    return ADOPTED
 
 
 def reason_to_write(target: Target, item: Item, live: JsonObject, rules: Rules) -> str:
@@ -203,7 +203,7 @@ def _action(target: Target, info: ResourceInfo, live: JsonObject | None, marks: 
         case "SsaOverride":
             folded = target.settings.overridden_managers
             return ApplyChild(info=info, obj=obj, reason=reason, observed=live, folded_managers=folded)
-        case "Recreate" if live is not None and reason != _TAKEN_BACK:
+        case "Recreate" if live is not None and reason != ADOPTED:
             return DeleteChild(info=info, obj=live, reason=reason)
         case "Replace" | "Recreate":
             if live is None:

@@ -64,21 +64,21 @@ def sync_component(observed: Observed, now: datetime) -> Steps[None]:
     yield Forget(PauseAnnounced(observed.uid))
     if observed.is_deleting:
         if observed.has_finalizer:
-            run = _run_of(observed, now)
+            run = run_of(observed, now)
             run.progress = run.progress.ready()
             yield from delete(run)
         return
     finalizer = observed.controller.finalizer
     edited = yield from edit_parent(observed, ParentEdit(name="Finalizer", mutate=partial(_with_finalizer, finalizer=finalizer)))
     if edited is not None:
-        yield from _apply(_run_of(observed.with_parent(edited), now))
+        yield from _apply(run_of(observed.with_parent(edited), now))
 
 
 def _is_selected(observed: Observed) -> bool:
     return observed.controller.parents[0].labels.matches(unstructured.labels(observed.parent))
 
 
-def _run_of(observed: Observed, now: datetime) -> ComponentRun:
+def run_of(observed: Observed, now: datetime) -> ComponentRun:
     """A pass that knows nothing yet but what the component's status says."""
     status = unstructured.child_object(observed.parent, "status")
     rules = Rules(marks=Marks(prefix="", owner_id=""), now=now)
@@ -113,7 +113,9 @@ def _applied(run: ComponentRun) -> Steps[Verdict]:
         run.progress = run.progress.ready()
         return _SUSPENDED
     run.intervals = stated_intervals(run.controller, component)
-    yield from _begin(run)
+    yield from read_references(run)
+    yield from call_lifecycle_hook(run, "postRead")
+    yield from call_lifecycle_hook(run, "preReconcile")
     answer = yield from generate(run)
     yield from _deploy(run, answer)
     if run.waiting:
@@ -126,31 +128,38 @@ def _applied(run: ComponentRun) -> Steps[Verdict]:
     return _READY
 
 
-def _begin(run: ComponentRun) -> Steps[None]:
-    """Find out what the component asks for, as far as it says so itself."""
+def read_references(run: ComponentRun) -> Steps[None]:
+    """Read what the component refers to. Its digest is known then. Raises ReferenceMissing."""
     component = run.observed.parent
     yield from run.resolve(references_of(component, run.controller.references))
     digest = component_digest(component, references={each.reference.path: each.digest for each in run.contents})
     run.progress = progress_of(unstructured.child_object(component, "status"), digest)
-    yield from call_lifecycle_hook(run, "postRead")
-    yield from call_lifecycle_hook(run, "preReconcile")
 
 
 def _deploy(run: ComponentRun, answer: Answer) -> Steps[None]:
     """Apply what the hook desires, and delete what it no longer desires. `run` says then what is waited for."""
-    targets = yield from _prepare(run, answer)
     former = set(run.items)
-    items = scheduled(run.items, targets)
-    require_consistent(items)
-    run.items = items
-    run.rules = replace(run.rules, managed_types=(*managed_types_in(items), *run.additional_types()))
-    if items.keys() - former:
+    targets = yield from schedule(run, answer)
+    if run.items.keys() - former:
         yield from _persist(run)
     yield from run.look(targets)
     yield from run.apply(targets)
     if not run.waiting:
         yield from run.remove("apply")
     run.reapply_seconds = min((seconds_to_reapply(target, run.items[target.key], run.rules.now) for target in targets), default=inf)
+
+
+def schedule(run: ComponentRun, answer: Answer) -> Steps[tuple[Target, ...]]:
+    """The targets that the hook desires. `run` has their items then.
+
+    Raises InvalidAnswer or InvalidParent: then nothing is touched.
+    """
+    targets = yield from _prepare(run, answer)
+    items = scheduled(run.items, targets)
+    require_consistent(items)
+    run.items = items
+    run.rules = replace(run.rules, managed_types=(*managed_types_in(items), *run.additional_types()))
+    return targets
 
 
 def _prepare(run: ComponentRun, answer: Answer) -> Steps[tuple[Target, ...]]:

@@ -50,7 +50,7 @@ def _deleted(run: ComponentRun) -> Steps[Verdict | None]:
     if run.controller.lifecycle_hooks.keys() & {"preDelete", "postDelete"}:
         yield from run.resolve(references_of(run.observed.parent, run.controller.references))
     yield from call_lifecycle_hook(run, "preDelete")
-    blockers = yield from _blockers(run)
+    blockers = yield from blockers_of(run)
     if blockers:
         return (yield from _blocked(run, blockers))
     yield from run.look(())
@@ -62,7 +62,7 @@ def _deleted(run: ComponentRun) -> Steps[Verdict | None]:
     return None
 
 
-def _blockers(run: ComponentRun) -> Steps[list[str]]:
+def blockers_of(run: ComponentRun) -> Steps[list[str]]:
     """What stands against the deletion: instances that others made of managed types, and finalizers of others."""
     marks = yield from run.describe()
     additional = run.additional_types()

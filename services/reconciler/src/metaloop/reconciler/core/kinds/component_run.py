@@ -145,7 +145,7 @@ class ComponentRun:
         resources = sorted({self.infos[key].id for key in self.items if key in self.infos})
         return [RelatedQuery(resource=each, labels=labels, watched=self.observed.controller.watched) for each in resources]
 
-    def _read(self, keys: Iterable[ObjectKey]) -> Steps[None]:
+    def read(self, keys: Iterable[ObjectKey]) -> Steps[None]:
         """Read those of these objects that are not among the observed ones. They may exist without our label."""
         missing = [key for key in keys if key not in self.live and key in self.infos]
         found = yield from read_objects([Address(self.infos[key], key.namespace, key.name) for key in missing])
@@ -175,7 +175,7 @@ class ComponentRun:
 
     def _apply_together(self, members: Sequence[Target]) -> Steps[None]:
         """Write those objects that have to be, all at once. Raises WritesFailed or NameTaken."""
-        yield from self._read(target.key for target in members if self.items[target.key].phase != "Completed")
+        yield from self.read(target.key for target in members if self.items[target.key].phase != "Completed")
         plans = [planned(target, self.items[target.key], self.live.get(target.key), self.rules) for target in members]
         yield from self._ensure_namespaces([plan for plan in plans if isinstance(plan.action, CreateChild)])
         writes = Plan(
@@ -241,7 +241,7 @@ class ComponentRun:
         yield from self._delete_completed(begun)
 
     def _delete_completed(self, keys: Sequence[ObjectKey]) -> Steps[None]:
-        yield from self._read(keys)
+        yield from self.read(keys)
         for key in keys:
             is_present = key in self.live and self.rules.marks.ownership(self.live[key]) == "ours"
             self.items[key] = completing(self.items[key], is_present=is_present)
@@ -255,7 +255,7 @@ class ComponentRun:
     def remove(self, occasion: Occasion) -> Steps[None]:
         """Delete what has to go, up to the first that is not gone at once. `waiting` says then what is left."""
         while wave := candidates(self.items, occasion, self.rules.managed_types):
-            yield from self._read(item.key for item in wave)
+            yield from self.read(item.key for item in wave)
             removal = removal_of(wave, self.live, self.rules.marks, occasion=occasion)
             for key in removal.forget:
                 del self.items[key]

@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 from metaloop.common.api import composite, decorator
 from metaloop.common.api.component import KIND as COMPONENT_KIND
 from metaloop.common.api.map import KIND as MAP_KIND
+from metaloop.reconciler.core.component.preview import Preview
 from metaloop.reconciler.core.kinds.component import sync_component
+from metaloop.reconciler.core.kinds.component_plan import preview_component
 from metaloop.reconciler.core.kinds.composite import SYNC as COMPOSITE_SYNC
 from metaloop.reconciler.core.kinds.decorator import SYNC as DECORATOR_SYNC
 from metaloop.reconciler.core.kinds.map import sync_map
@@ -20,3 +22,6 @@ Syncs: TypeAlias = Mapping[str, Sync]
 """Syncs by the name of the controller's kind."""
 
 SYNCS: Final[Syncs] = {composite.KIND: COMPOSITE_SYNC, decorator.KIND: DECORATOR_SYNC, MAP_KIND: sync_map, COMPONENT_KIND: sync_component}
+
+PREVIEWS: Final[Mapping[str, Callable[[Observed, datetime], Steps[Preview]]]] = {COMPONENT_KIND: preview_component}
+"""What a plan shows of kinds whose parents take several syncs, by the name of the controller's kind."""
