@@ -22,14 +22,14 @@ from metaloop.devkit.processes import Program, group, start_on_free_port
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import Request
 from metaloop.devkit.testbed.builtin import CLAIMS, SECRETS, SERVICES, STATEFUL_SETS, named
-from metaloop.devkit.testbed.cluster import COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS, NAMESPACES, ApiRefused, Cluster
+from metaloop.devkit.testbed.cluster import COMPONENTS, COMPOSITES, CONFIG_MAPS, DECORATORS, MAPS, NAMESPACES, ApiRefused, Cluster
 from metaloop.devkit.testbed.lab import Platform, install
 from metaloop.devkit.workdir import private_folder
 
 _CRD_FILE = "crd.yaml"
 _CONTROLLER_FILE = "controller.yaml"
 _CONFLICT = 409
-_CONTROLLERS = {resource.kind: resource for resource in (COMPOSITES, DECORATORS, MAPS)}
+_CONTROLLERS = {resource.kind: resource for resource in (COMPOSITES, DECORATORS, MAPS, COMPONENTS)}
 _BUILTIN = {resource.kind: resource for resource in (NAMESPACES, CONFIG_MAPS, SECRETS, SERVICES, STATEFUL_SETS, CLAIMS)}
 _HOOK_CALLS = re.compile(r"^metacontroller_(?:sync|finalize|customize)_requests_total\{.*\} ([0-9.e+]+)$", re.MULTILINE)
 _HOST_AND_PORT = re.compile(r"^http://[^/]+")
@@ -146,12 +146,18 @@ async def _created(cluster: Cluster, resource: ResourceInfo, manifest: JsonObjec
 
 def _served_at(base: str, controller: JsonObject) -> JsonObject:
     """The controller with `base` as host and port of its webhooks."""
-    spec = unstructured.child_object(controller, "spec")
-    hooks: JsonObject = {}
-    for name, hook in unstructured.child_object(spec, "hooks").items():
-        webhook = unstructured.child_object(hook, "webhook") if is_object(hook) else {}
-        hooks[name] = {"webhook": {**webhook, "url": _HOST_AND_PORT.sub(base, unstructured.text(webhook, "url"))}}
-    return {**controller, "spec": {**spec, "hooks": hooks}}
+    return {**controller, "spec": _with_host(base, unstructured.child_object(controller, "spec"))}
+
+
+def _with_host(base: str, fields: JsonObject) -> JsonObject:
+    """`fields` with `base` as host and port of every webhook in them."""
+    changed: JsonObject = {}
+    for name, value in fields.items():
+        if name == "webhook" and is_object(value):
+            changed[name] = {**value, "url": _HOST_AND_PORT.sub(base, unstructured.text(value, "url"))}
+        else:
+            changed[name] = _with_host(base, value) if is_object(value) else value
+    return changed
 
 
 def _resource_of(crd: JsonObject) -> ResourceInfo:

@@ -11,6 +11,8 @@ SECRETS = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", name
 NODES = ResourceInfo(api_version="v1", resource="nodes", kind="Node", namespaced=False, has_status=True)
 CLAIMS = ResourceInfo(api_version="v1", resource="persistentvolumeclaims", kind="PersistentVolumeClaim", namespaced=True, has_status=True)
 STATEFUL_SETS = ResourceInfo(api_version="apps/v1", resource="statefulsets", kind="StatefulSet", namespaced=True, has_status=True)
+DEPLOYMENTS = ResourceInfo(api_version="apps/v1", resource="deployments", kind="Deployment", namespaced=True, has_status=True)
+JOBS = ResourceInfo(api_version="batch/v1", resource="jobs", kind="Job", namespaced=True, has_status=True)
 REPLICA_SETS = ResourceInfo(api_version="apps/v1", resource="replicasets", kind="ReplicaSet", namespaced=True, has_status=True)
 
 _CONTAINERS: JsonObject = {"containers": [{"name": "app", "image": "nowhere.example.com/app:1"}]}

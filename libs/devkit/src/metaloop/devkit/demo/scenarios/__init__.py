@@ -13,9 +13,11 @@ from metaloop.devkit.demo.scenarios import (
     global_configmap,
     hello,
     indexed_job,
+    operator_with_crd,
     secret_propagation,
     service_per_pod,
     snapshot_schedule,
+    webapp,
 )
 
 SCENARIOS: Mapping[str, Scenario[Any]] = {
@@ -30,5 +32,7 @@ SCENARIOS: Mapping[str, Scenario[Any]] = {
     "indexed-job": indexed_job.SCENARIO,
     "configmap-transform": configmap_transform.SCENARIO,
     "snapshot-schedule": snapshot_schedule.SCENARIO,
+    "webapp": webapp.SCENARIO,
+    "operator-with-crd": operator_with_crd.SCENARIO,
 }
 """By the name of the example, the simplest first."""
