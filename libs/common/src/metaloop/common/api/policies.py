@@ -18,6 +18,7 @@ DeletePolicy: TypeAlias = Literal["Delete", "Orphan", "OrphanOnApply", "OrphanOn
 MissingNamespaces: TypeAlias = Literal["Create", "DoNotCreate"]
 """What happens where an object's namespace does not exist, and is not among the objects."""
 DriftDetection: TypeAlias = Literal["Fields", "Digest"]
+InventoryStorage: TypeAlias = Literal["Status", "ConfigMap"]
 """What shows that somebody else changed an object: its fields, or only the digest in its annotation."""
 
 ADOPTION: Final[tuple[AdoptionPolicy, ...]] = ("IfUnowned", "Never", "Always")
@@ -26,6 +27,7 @@ UPDATE: Final[tuple[UpdatePolicy, ...]] = ("Replace", "SsaMerge", "SsaOverride",
 DELETE: Final[tuple[DeletePolicy, ...]] = ("Delete", "Orphan", "OrphanOnApply", "OrphanOnDelete")
 MISSING_NAMESPACES: Final[tuple[MissingNamespaces, ...]] = ("Create", "DoNotCreate")
 DRIFT_DETECTION: Final[tuple[DriftDetection, ...]] = ("Fields", "Digest")
+INVENTORY_STORAGE: Final[tuple[InventoryStorage, ...]] = ("Status", "ConfigMap")
 
 DEFAULT_REAPPLY_SECONDS: Final = 3600.0
 DEFAULT_OVERRIDDEN_MANAGERS: Final = ("kubectl",)
