@@ -2,12 +2,16 @@
 
 from base64 import b32encode
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import group_of
+
+_CACHED_LABELS: Final = 4096
+"""A pass needs the label of its component for each object."""
 
 Ownership: TypeAlias = Literal["ours", "nobody's", "another's"]
 """Whose an object is, by its label."""
@@ -39,6 +43,11 @@ def owner_id(cluster_uid: str, component: JsonObject) -> str:
     return f"{cluster_uid}/{unstructured.namespace(component)}/{unstructured.name(component)}"
 
 
+@lru_cache(_CACHED_LABELS)
+def _label_of(owner: str) -> str:
+    return b32encode(sha256(owner.encode()).digest()).decode().rstrip("=").lower()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """The marks that a component puts on its objects: a label, by which it selects them, and two annotations."""
@@ -60,7 +69,7 @@ class Marks:
     @property
     def owner_label(self) -> str:
         """The value of the label. An owner's id would be too long for one."""
-        return b32encode(sha256(self.owner_id.encode()).digest()).decode().rstrip("=").lower()
+        return _label_of(self.owner_id)
 
     def on(self, obj: JsonObject, *, digest: str) -> JsonObject:
         """`obj` with the marks."""

@@ -152,6 +152,8 @@ def scheduled(inventory: Inventory, targets: Iterable[Target]) -> dict[ObjectKey
 
 def _wanted(item: Item, target: Target) -> Item:
     settings = target.settings
+    if item.digest == target.digest and _is_as_before(item, target):
+        return item
     refreshed = replace(
         item,
         version=target.version,
@@ -166,6 +168,21 @@ def _wanted(item: Item, target: Target) -> Item:
     if item.digest == target.digest:
         return refreshed
     return replace(refreshed, digest=target.digest, phase="ScheduledForApplication", status="InProgress")
+
+
+def _is_as_before(item: Item, target: Target) -> bool:
+    """Whether an item has what its target says beside its digest."""
+    settings = target.settings
+    return (
+        item.version == target.version
+        and item.adoption == settings.adoption
+        and item.reconcile == settings.reconcile
+        and item.update == settings.update
+        and item.delete == settings.delete
+        and item.apply_order == settings.apply_order
+        and item.delete_order == settings.delete_order
+        and item.managed_types == target.managed_types
+    )
 
 
 def _unwanted(item: Item) -> Item:

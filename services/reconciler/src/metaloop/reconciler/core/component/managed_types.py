@@ -37,6 +37,8 @@ def managed_type(text: str) -> ManagedType | None:
 
 def managed_types_of(obj: JsonObject) -> tuple[ManagedType, ...]:
     """The types that an object makes known. Empty for all but CustomResourceDefinitions and APIServices."""
+    if unstructured.kind(obj) not in {CRD.kind, API_SERVICE.kind}:
+        return ()
     spec = unstructured.child_object(obj, "spec")
     match GroupKind(group_of(unstructured.api_version(obj)), unstructured.kind(obj)):
         case group_kind if group_kind == CRD:

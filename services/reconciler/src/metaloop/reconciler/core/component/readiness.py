@@ -17,7 +17,7 @@ from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.component.built_in import api_service, crd, job, pod, service, volume_claim
 from metaloop.reconciler.core.component.conditions import CURRENT, Readiness, condition, failed, in_progress, is_true, terminating
-from metaloop.reconciler.core.component.hints import Hints
+from metaloop.reconciler.core.component.hints import NO_HINTS, Hints
 from metaloop.reconciler.core.component.identity import key_of
 from metaloop.reconciler.core.component.order import API_SERVICE, CRD, GroupKind
 from metaloop.reconciler.core.component.workloads import daemon_set, deployment, replica_set, stateful_set
@@ -44,6 +44,8 @@ def readiness_of(live: JsonObject, *, hints: Hints, now: datetime) -> Readiness:
 
 def _with_hinted_status(live: JsonObject, hints: Hints) -> JsonObject:
     """`live` with what the hints say that its status will have."""
+    if hints is NO_HINTS:
+        return live
     status = {**unstructured.child_object(live, "status")}
     if hints.has_observed_generation and "observedGeneration" not in status:
         of_condition = (condition(live, "Ready") or {}).get("observedGeneration")

@@ -5,6 +5,7 @@ The policies of a component are those of its controller, as far as the component
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from metaloop.common.api.policies import (
@@ -30,6 +31,7 @@ from metaloop.reconciler.core.component.order import is_namespace, is_type
 
 LEAST_ORDER: Final = -(2**15)
 GREATEST_ORDER: Final = 2**15 - 1
+_CACHED_POLICIES: Final = 256
 _UNSET: Final = "default"
 """A former way to say that an object has no policy of its own."""
 
@@ -55,6 +57,8 @@ class ObjectSettings:
 def object_settings(obj: JsonObject, *, prefix: str, policies: Policies, field: str) -> ObjectSettings:
     """The settings of the object at `field`. Raises InvalidAnswer for the first invalid annotation."""
     read = _Annotations(obj, prefix, field)
+    if not read.any():
+        return _settings_by(policies)
     purge_order = read.order("purge-order")
     if purge_order is not None and (is_type(obj) or is_namespace(obj)):
         raise read.invalid("purge-order", f"is not allowed on a {unstructured.kind(obj)}: its contents would be gone with it")
@@ -72,6 +76,18 @@ def object_settings(obj: JsonObject, *, prefix: str, policies: Policies, field: 
     )
 
 
+@lru_cache(_CACHED_POLICIES)
+def _settings_by(policies: Policies) -> ObjectSettings:
+    """The settings of an object that says nothing itself, as most do."""
+    return ObjectSettings(
+        adoption=policies.adoption,
+        reconcile=policies.reconcile,
+        update=policies.update,
+        delete=policies.delete,
+        reapply_seconds=policies.reapply_seconds,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Annotations:
     """The annotations of an object that are ours."""
@@ -79,6 +95,11 @@ class _Annotations:
     obj: JsonObject
     prefix: str
     field: str
+
+    def any(self) -> bool:
+        """Whether there are any."""
+        start = f"{self.prefix}/"
+        return any(key.startswith(start) for key in unstructured.annotations(self.obj))
 
     def read(self, name: str, parse: Callable[[str], Any]) -> Any:
         """What `parse` makes of an annotation, None if it is absent. Its ValueError is the annotation's problem."""

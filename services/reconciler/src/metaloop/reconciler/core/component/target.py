@@ -17,7 +17,7 @@ from metaloop.common.objects.resource import ResourceInfo, version_of
 from metaloop.reconciler.core.component.digest import object_digest
 from metaloop.reconciler.core.component.identity import Marks, ObjectKey, key_of
 from metaloop.reconciler.core.component.managed_types import ManagedType, is_managed, managed_types_of
-from metaloop.reconciler.core.component.order import CRD, GroupKind
+from metaloop.reconciler.core.component.order import CRD
 from metaloop.reconciler.core.component.settings import ObjectSettings, object_settings
 
 
@@ -185,5 +185,4 @@ _NAMESPACED: Final = "Namespaced"
 
 
 def _is_crd(obj: JsonObject) -> bool:
-    key = key_of(obj)
-    return GroupKind(key.group, key.kind) == CRD
+    return unstructured.kind(obj) == CRD.kind and key_of(obj).group == CRD.group

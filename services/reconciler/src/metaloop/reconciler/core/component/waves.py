@@ -135,7 +135,9 @@ def judged(plan: ObjectPlan, readiness: Readiness) -> ObjectPlan:
     item = plan.unjudged or plan.item
     # The phase stays if the object was ready before: an object that ceases to be ready was applied nevertheless.
     phase = "Ready" if readiness.is_ready else item.phase
-    return replace(plan, item=replace(item, phase=phase, status=readiness.status), message=readiness.message)
+    is_as_before = (item.phase, item.status) == (phase, readiness.status)
+    after = item if is_as_before else replace(item, phase=phase, status=readiness.status)
+    return replace(plan, item=after, message=readiness.message)
 
 
 def after_write(plan: ObjectPlan, written: JsonObject | None, rules: Rules) -> ObjectPlan:
