@@ -52,6 +52,19 @@ MAP_TURN = Judged(name="longest turn of the event loop meanwhile", unit=_CREATES
 MAP_SELECT_TURN = Judged(name="longest turn with an edited selector", unit=_CREATES, bound=AtMost(limit=100))
 MAP_END_TURN = Judged(name="longest turn when the parent is deleted", unit=_CREATES, bound=AtMost(limit=50))
 
+# Components. "One by one" is what one client needs for the same creates and status changes, each after the other.
+COMPONENT = Judged(name="300 objects in 5 waves from nothing: ready, times one by one", unit=_TIMES, bound=AtMost(limit=1.5))
+COMPONENT_WRITES = Judged(name="writes of objects per object", bound=Exactly(count=1))
+COMPONENT_SYNC_CPU = Judged(name="our CPU per pass over 1,000 objects in sync", unit=_CREATES_CPU, bound=AtMost(limit=70))
+COMPONENT_SYNC_READS = Judged(name="reads, all passes together", bound=Exactly(count=0))
+COMPONENT_SYNC_WRITES = Judged(name="writes, all passes together", bound=Exactly(count=0))
+COMPONENT_CHANGE_WRITES = Judged(name="writes for one changed object of 1,000", bound=Exactly(count=1))
+COMPONENT_CHANGE_READS = Judged(name="reads for it", bound=Exactly(count=0))
+COMPONENTS_WRITES = Judged(name="200 x 20 at once: writes of objects per object", bound=Exactly(count=1))
+COMPONENTS_SHARE = Judged(name="smaller share of two reconcilers in the CPU for them", unit=_TIMES, bound=AtLeast(limit=0.35))
+COMPONENT_LARGE_PARENT = Judged(name="3,000 objects: the largest object, times 1 MB", unit=_TIMES, bound=AtMost(limit=0.5))
+COMPONENT_LARGE_WRITES = Judged(name="writes of objects per object", bound=Exactly(count=1))
+
 # Nothing to do.
 RESYNC_CPU = Judged(name="our CPU per sync with nothing to do", unit=_CREATES_CPU, bound=AtMost(limit=2))
 RESYNC_REQUESTS = Judged(name="API requests, all resyncs together", bound=Exactly(count=0))

@@ -6,6 +6,8 @@ machine's monotonic clock, which the load reads too.
 
     POST /sync      the sync and the finalize hook; a parent is finalized once its children are gone
     POST /map       the map hook
+    POST /generate  the hook of components: `spec.children` ConfigMaps in `spec.waves` waves; with `spec.gated`, each
+                    wave also has a Gate, which is ready once its condition says so
     GET  /calls     [[seconds, parent or input, generation of the parent, children observed], …] since the last reset
     POST /control   {"delay": seconds, "reset": bool}: how long each answer takes; forget the calls
 """
@@ -18,6 +20,8 @@ from typing import cast
 import orjson
 import uvloop
 
+PREFIX = "bench.example.com"
+GATE = "testbed.example.com/v1"
 HEADERS_END = b"\r\n\r\n"
 
 
@@ -55,8 +59,9 @@ class Connection(asyncio.Protocol):
 
     def _request(self, path: bytes, body: bytes) -> None:
         state = self._state
-        if path in (b"/sync", b"/map"):
-            answer = self._sync(orjson.loads(body)) if path == b"/sync" else self._map(orjson.loads(body))
+        hooks = {b"/sync": self._sync, b"/map": self._map, b"/generate": self._generate}
+        if path in hooks:
+            answer = hooks[path](orjson.loads(body))
             if state.delay_seconds:
                 asyncio.get_running_loop().call_later(state.delay_seconds, self._answer, answer)
                 return
@@ -95,10 +100,36 @@ class Connection(asyncio.Protocol):
         text = f"{parent['spec']['text']} {source['data']['text']}"
         return orjson.dumps({"outputs": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}]})
 
+    def _generate(self, request: dict) -> bytes:
+        parent = request["parent"]
+        name, spec = parent["metadata"]["name"], parent["spec"]
+        waves = spec.get("waves", 1)
+        self._state.calls.append((time.monotonic(), name, parent["metadata"]["generation"], 0))
+        children = [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": _placed(f"{name}-{index}", name, wave=index * waves // spec["children"]),
+                "data": {"text": spec["text"]},
+            }
+            for index in range(spec["children"])
+        ]
+        gates = [
+            {"apiVersion": GATE, "kind": "Gate", "metadata": _placed(f"{name}-gate-{wave}", name, wave=wave), "spec": {}}
+            for wave in range(waves if spec.get("gated") else 0)
+        ]
+        return orjson.dumps({"children": [*children, *gates]})
+
     def _answer(self, body: bytes) -> None:
         if not self._transport.is_closing():
             head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             self._transport.write(head + body)
+
+
+def _placed(name: str, component: str, *, wave: int) -> dict:
+    """The metadata of an object in a wave. It is ready once its condition Ready is, if it has a status."""
+    hint = {f"{PREFIX}/status-hint": "has-ready-condition"} if "-gate-" in name else {}
+    return {"name": name, "labels": {"component": component}, "annotations": {f"{PREFIX}/apply-order": str(wave), **hint}}
 
 
 def _content_length(head: bytes) -> int:

@@ -60,6 +60,11 @@ class HookProcess:
         """The URL for map controllers."""
         return f"{self.url}/map"
 
+    @property
+    def generate_url(self) -> str:
+        """The URL for component controllers."""
+        return f"{self.url}/generate"
+
     async def calls(self) -> list[Call]:
         """All calls since the last reset."""
         async with self.session.get(f"{self.url}/calls") as response:

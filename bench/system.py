@@ -10,10 +10,10 @@ from bench.hook_process import HookProcess
 from bench.profiling import sampled
 from bench.run import Run
 from bench.usage import Usage, usage_of
-from metaloop.common.json import dumps
+from metaloop.common.json import JsonObject, JsonValue, dumps
 from metaloop.devkit.stack import Stack
 from metaloop.devkit.testbed.audit import AuditLog
-from metaloop.devkit.testbed.cluster import COMPOSITES, MAPS, NAMESPACES, Cluster
+from metaloop.devkit.testbed.cluster import COMPONENTS, COMPOSITES, MAPS, NAMESPACES, Cluster
 from metaloop.devkit.testbed.lab import Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite, map_controller, parent, parent_resource
 from metaloop.devkit.workdir import run_folder
@@ -69,6 +69,21 @@ class System:
     async def create_map_controller(self) -> None:
         """Create the scenario's MapController: ConfigMaps are mapped to ConfigMaps, which are updated in place."""
         await self.cluster.create(MAPS, map_controller("bench", parent=PARENTS, hook_url=self.hook.map_url))
+
+    async def create_component_controller(self, **spec: JsonValue) -> None:
+        """Create the scenario's ComponentController."""
+        own: JsonObject = {
+            "prefix": "bench.example.com",
+            "parentResource": {"apiVersion": PARENTS.api_version, "resource": PARENTS.resource},
+            "generator": {"webhook": {"url": self.hook.generate_url}},
+        }
+        manifest: JsonObject = {
+            "apiVersion": COMPONENTS.api_version,
+            "kind": COMPONENTS.kind,
+            "metadata": {"name": "bench"},
+            "spec": {**own, **spec},
+        }
+        await self.cluster.create(COMPONENTS, manifest)
 
     async def quiet(self) -> None:
         """Wait until the hook was not called for a second: what was left to do after convergence is done."""

@@ -3,6 +3,7 @@
 from bench.run import Scenario
 from bench.scenarios import (
     backlog,
+    component,
     create,
     dispatch,
     finalize,
@@ -36,6 +37,9 @@ SCENARIOS: dict[str, Scenario] = {
     "heavy-parents": large_parent.measure_heavy_twice,
     "map": map_inputs.measure,
     "map-change": map_change.measure,
+    "component": component.measure,
+    "components": component.measure_many,
+    "component-large": component.measure_large,
     "finalize": finalize.measure,
     "restart": restart.measure,
     "watcher-restart": watcher_alone.measure_restart,

@@ -94,3 +94,18 @@ async def test_answers_take_as_long_as_they_are_told_to_and_do_not_wait_for_one_
     took = time.monotonic() - began
     assert took >= 0.3
     assert took < 8 * 0.3
+
+
+async def test_component_is_answered_in_waves_with_gates(hook: HookProcess) -> None:
+    spec: JsonObject = {"children": 4, "waves": 2, "gated": True, "text": "hello"}
+
+    async with hook.session.post(
+        hook.generate_url, data=dumps({"parent": {"metadata": {"name": "c", "generation": 1}, "spec": spec}})
+    ) as response:
+        children = loads(await response.read())["children"]
+
+    orders = {each["metadata"]["name"]: each["metadata"]["annotations"]["bench.example.com/apply-order"] for each in children}
+    assert orders == {"c-0": "0", "c-1": "0", "c-2": "1", "c-3": "1", "c-gate-0": "0", "c-gate-1": "1"}
+    hinted = [each["kind"] for each in children if "bench.example.com/status-hint" in each["metadata"]["annotations"]]
+    assert hinted == ["Gate", "Gate"]
+    assert [call.parent for call in await hook.calls()] == ["c"]
