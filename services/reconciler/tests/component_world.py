@@ -9,7 +9,7 @@ from builders import THINGS
 from components import NOW, PREFIX, SERVED
 
 from metaloop.common.api.component import ComponentController, parse_component
-from metaloop.common.errors import ApiStatus, MetaloopError
+from metaloop.common.errors import ApiStatus, Conflict, MetaloopError
 from metaloop.common.http.body import whole
 from metaloop.common.json import JsonObject, JsonValue, dumps, loads
 from metaloop.common.kube.errors import AlreadyExists
@@ -20,6 +20,7 @@ from metaloop.reconciler.core.component.cluster import Cluster, KindName
 from metaloop.reconciler.core.component.identity import ObjectKey, key_of
 from metaloop.reconciler.core.component.inventory import Item, inventory_in
 from metaloop.reconciler.core.component.preview import Preview
+from metaloop.reconciler.core.component.storage import joined, names_in
 from metaloop.reconciler.core.effects import Done, Effects
 from metaloop.reconciler.core.kinds.component import sync_component
 from metaloop.reconciler.core.kinds.component_plan import preview_component
@@ -79,6 +80,10 @@ class World:
     """Whether writes are left out, as those are that are known to change nothing."""
     is_watched: bool = True
     """Whether subscriptions show anything."""
+    crash_before: str = ""
+    """The name of an edit of the component that always fails. Nothing is left of it then."""
+    subscribed: SubscribeRelated | None = None
+    """The component's subscription, if it has one."""
     now: datetime = NOW
     steps: list[Step] = field(default_factory=list[Step])
     """Those of the last pass."""
@@ -137,7 +142,8 @@ class World:
     @property
     def inventory(self) -> dict[ObjectKey, Item]:
         """The inventory in the status."""
-        return inventory_in(self.status)
+        pieces = [self.objects[ObjectKey("", "ConfigMap", "default", name)] for name in names_in(self.status)]
+        return joined(pieces) if pieces else inventory_in(self.status)
 
     @property
     def phases(self) -> dict[str, str]:
@@ -206,7 +212,7 @@ class World:
             parent=self.component,
             groups=(),
             revisions=(),
-            related=None,
+            related=self._related(self.subscribed.fingerprint, self.subscribed.queries) if self.subscribed else None,
             managed_fields={},
             part="",
             inputs=(),
@@ -214,6 +220,8 @@ class World:
 
     def _result(self, step: Step) -> object:  # noqa: PLR0911 - one for each kind of step
         match step:
+            case EditParent(_, edit) if edit.name == self.crash_before:
+                raise Conflict("somebody else wrote it")
             case EditParent(observed, edit):
                 return self._edited(edit.mutate(observed.parent))
             case CallHook(hook=hook):
@@ -225,6 +233,7 @@ class World:
             case FindForeign():
                 return self.foreign
             case SubscribeRelated(fingerprint, queries):
+                self.subscribed = step
                 return self._related(fingerprint, queries)
             case WriteChildren() if self.skips_writes:
                 return Effects()
@@ -240,7 +249,8 @@ class World:
     def _edited(self, component: JsonObject | None) -> JsonObject | None:
         if component is not None:
             status = unstructured.child_object(component, "status")
-            kept = {name: value for name, value in status.items() if name != "inventory"} if self.drops_inventory else status
+            dropped = {"inventory", "inventoryConfigMaps"} if self.drops_inventory else set[str]()
+            kept = {name: value for name, value in status.items() if name not in dropped}
             self.component = {**component, "status": kept}
             if unstructured.is_deleting(component) and not unstructured.finalizers(component):
                 self.component = None

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from components import NOW, TIMESTAMP, key
+from components import NOW, TIMESTAMP
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.component.inventory import Item
 from metaloop.reconciler.core.component.progress import (
     NOTHING_STATED,
     HookStatus,
@@ -18,7 +17,6 @@ from metaloop.reconciler.core.component.progress import (
     not_ready,
     progress_of,
     status_of,
-    with_inventory,
 )
 
 EARLIER = "2026-01-02T11:00:00Z"
@@ -213,9 +211,3 @@ def test_status_says_since_when_a_component_is_processed():
 )
 def test_hooks_add_to_the_status_and_the_generator_replaces_what_was_there(stated: HookStatus, over: JsonObject):
     assert stated.over({"a": 1, "b": 2, "state": "Ready"}) == over
-
-
-def test_inventory_is_part_of_the_status():
-    item = Item(key=key(), version="v1")
-
-    assert with_inventory({"state": "Ready"}, {key(): item}) == {"state": "Ready", "inventory": [item.to_json()]}

@@ -17,12 +17,14 @@ from metaloop.common.api.policies import (
     DEFAULT_REAPPLY_SECONDS,
     DELETE,
     DRIFT_DETECTION,
+    INVENTORY_STORAGE,
     MISSING_NAMESPACES,
     RECONCILE,
     UPDATE,
     AdoptionPolicy,
     DeletePolicy,
     DriftDetection,
+    InventoryStorage,
     MissingNamespaces,
     Policies,
     ReconcilePolicy,
@@ -51,6 +53,7 @@ _SPEC_FIELDS: Final = (
     "timeout",
     "reapplyInterval",
     "additionalManagedTypes",
+    "inventoryStorage",
     "parentFields",
     "references",
     "generator",
@@ -160,6 +163,8 @@ class ComponentController(Controller):
     lifecycle_hooks: Mapping[LifecycleHookName, Hook]
     """Those that are declared."""
     status_hook: StatusHook | None
+    inventory_storage: InventoryStorage
+    """Where inventories are stored. One that is too large for a status is stored in ConfigMaps in any case."""
     parent_fields: ParentFields
 
     @property
@@ -199,6 +204,9 @@ def parse_component(raw: JsonObject) -> ComponentController:
         references=parse_references(spec),
         lifecycle_hooks=_lifecycle_hooks(spec),
         status_hook=_status_hook(spec),
+        inventory_storage=cast(
+            "InventoryStorage", fields.one_of(spec, "inventoryStorage", "spec", choices=INVENTORY_STORAGE, default=INVENTORY_STORAGE[0])
+        ),
         parent_fields=_parent_fields(spec),
     )
 

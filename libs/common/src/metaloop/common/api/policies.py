@@ -19,6 +19,7 @@ MissingNamespaces: TypeAlias = Literal["Create", "DoNotCreate"]
 """What happens where an object's namespace does not exist, and is not among the objects."""
 DriftDetection: TypeAlias = Literal["Fields", "Digest"]
 InventoryStorage: TypeAlias = Literal["Status", "ConfigMap"]
+"""Where inventories are stored, as long as they are small enough for a status."""
 """What shows that somebody else changed an object: its fields, or only the digest in its annotation."""
 
 ADOPTION: Final[tuple[AdoptionPolicy, ...]] = ("IfUnowned", "Never", "Always")

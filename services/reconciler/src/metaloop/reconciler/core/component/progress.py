@@ -23,7 +23,6 @@ from typing import Final, Literal, TypeAlias
 
 from metaloop.common.json import JsonObject, JsonValue, is_object
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.component.inventory import Inventory, inventory_json
 
 State: TypeAlias = Literal["Pending", "Processing", "Ready", "Error", "Deleting", "DeletionPending"]
 READY: Final = "Ready"
@@ -40,6 +39,7 @@ RESERVED: Final = frozenset(
         "revision",
         "state",
         "inventory",
+        "inventoryConfigMaps",
     }
 )
 """The fields of a component's status that are ours. A hook may state all others, and conditions other than Ready."""
@@ -192,12 +192,6 @@ def status_of(component: JsonObject, stated: HookStatus, verdict: Verdict, progr
         "state": verdict.state,
         "conditions": [*_others(kept), _ready(former, verdict, generation, now)],
     }
-
-
-def with_inventory(status: JsonObject, inventory: Inventory) -> JsonObject:
-    """`status` with the inventory."""
-    items: list[JsonValue] = [*inventory_json(inventory)]
-    return {**status, "inventory": items}
 
 
 def _applied(former: JsonObject, verdict: Verdict, generation: int, now: datetime) -> JsonObject:

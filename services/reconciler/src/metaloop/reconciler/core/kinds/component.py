@@ -32,9 +32,10 @@ from metaloop.common.objects import unstructured
 from metaloop.reconciler.core.component.cluster import KindName
 from metaloop.reconciler.core.component.digest import component_digest
 from metaloop.reconciler.core.component.identity import Marks
-from metaloop.reconciler.core.component.inventory import inventory_in, managed_types_in, scheduled
+from metaloop.reconciler.core.component.inventory import managed_types_in, scheduled
 from metaloop.reconciler.core.component.progress import Verdict, next_look_seconds, progress_of, stored_progress
 from metaloop.reconciler.core.component.settings import component_policies
+from metaloop.reconciler.core.component.storage import stores
 from metaloop.reconciler.core.component.target import Placement, Target, targets_of
 from metaloop.reconciler.core.component.validation import require_consistent
 from metaloop.reconciler.core.component.waves import Rules, seconds_to_reapply
@@ -82,7 +83,7 @@ def run_of(observed: Observed, now: datetime) -> ComponentRun:
     """A pass that knows nothing yet but what the component's status says."""
     status = unstructured.child_object(observed.parent, "status")
     rules = Rules(marks=Marks(prefix="", owner_id=""), now=now)
-    run = ComponentRun(observed=observed, rules=rules, items=inventory_in(status), progress=stored_progress(status))
+    run = ComponentRun(observed=observed, rules=rules, progress=stored_progress(status))
     run.former = status
     run.intervals = run.controller.intervals
     run.is_silent = unstructured.annotations(observed.parent).get(f"{run.controller.prefix}/disable-events") == "true"
@@ -113,6 +114,7 @@ def _applied(run: ComponentRun) -> Steps[Verdict]:
         run.progress = run.progress.ready()
         return _SUSPENDED
     run.intervals = stated_intervals(run.controller, component)
+    yield from run.load()
     yield from read_references(run)
     yield from call_lifecycle_hook(run, "postRead")
     yield from call_lifecycle_hook(run, "preReconcile")
@@ -180,5 +182,6 @@ def _prepare(run: ComponentRun, answer: Answer) -> Steps[tuple[Target, ...]]:
 def _persist(run: ComponentRun) -> Steps[None]:
     """Write the inventory. Raises InvalidSpec if the kind of the component does not store it."""
     written = yield from write_status(run, _ABOUT_TO_APPLY)
-    if written is not None and run.items and not inventory_in(unstructured.child_object(written, "status")):
-        raise InvalidSpec("spec.parentResource", f"{run.observed.info.id} does not store status.inventory: its schema drops it")
+    if written is not None and not stores(unstructured.child_object(written, "status"), run.store.last):
+        [field] = run.store.last.fields
+        raise InvalidSpec("spec.parentResource", f"{run.observed.info.id} does not store status.{field}: its schema drops it")

@@ -47,6 +47,7 @@ def delete(run: ComponentRun) -> Steps[None]:
 
 def _deleted(run: ComponentRun) -> Steps[Verdict | None]:
     """Delete what can be deleted now. Returns what is waited for; None if nothing is left."""
+    yield from run.load()
     if run.controller.lifecycle_hooks.keys() & {"preDelete", "postDelete"}:
         yield from run.resolve(references_of(run.observed.parent, run.controller.references))
     yield from call_lifecycle_hook(run, "preDelete")

@@ -22,6 +22,7 @@ def preview_component(observed: Observed, now: datetime) -> Steps[Preview]:
     Of its hooks, only the generator is called.
     """
     run = run_of(observed, now)
+    yield from run.load()
     if observed.is_deleting:
         blockers = yield from blockers_of(run)
         return (yield from _preview(run, (), "delete", [f"deletion is blocked by {each}" for each in blockers]))

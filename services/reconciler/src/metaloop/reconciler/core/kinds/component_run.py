@@ -10,7 +10,7 @@ from metaloop.common.api.component import ComponentController, Intervals
 from metaloop.common.api.references import Reference
 from metaloop.common.json import JsonObject, JsonValue, dumps_sorted
 from metaloop.common.objects import unstructured
-from metaloop.common.objects.resource import ResourceInfo
+from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.selector import Requirement, Selector
 from metaloop.common.observation import Related
 from metaloop.common.related_query import RelatedQuery
@@ -23,6 +23,7 @@ from metaloop.reconciler.core.component.order import NAMESPACE, grouped
 from metaloop.reconciler.core.component.progress import NOTHING_STATED, HookStatus, Progress
 from metaloop.reconciler.core.component.references import ReferenceContents, addresses_of, contents_of, queries_of
 from metaloop.reconciler.core.component.removal import Occasion, Removal, candidates, completing, deleting, going, removal_of
+from metaloop.reconciler.core.component.storage import CONFIG_MAPS
 from metaloop.reconciler.core.component.target import Target
 from metaloop.reconciler.core.component.waves import (
     NOT_WRITTEN_FOR_LONG,
@@ -38,6 +39,7 @@ from metaloop.reconciler.core.component.waves import (
     waves_of,
 )
 from metaloop.reconciler.core.effects import Done, describe
+from metaloop.reconciler.core.kinds.component_inventory import InventoryStore
 from metaloop.reconciler.core.kinds.component_readiness import judge
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, Plan
 from metaloop.reconciler.core.steps import Steps, describe_cluster, find_foreign, read_objects, subscribe_related, write_children
@@ -53,8 +55,9 @@ class ComponentRun:
 
     observed: Observed
     rules: Rules
-    items: dict[ObjectKey, Item]
     progress: Progress
+    items: dict[ObjectKey, Item] = field(default_factory=dict[ObjectKey, Item])
+    """The inventory. Empty until it is read."""
     intervals: Intervals = field(default_factory=Intervals)
     stated: HookStatus = NOTHING_STATED
     """What the hooks stated of the status so far."""
@@ -73,8 +76,18 @@ class ComponentRun:
     waiting: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
     """What is not ready, and why."""
     infos: dict[ObjectKey, ResourceInfo] = field(default_factory=dict[ObjectKey, ResourceInfo])
+    store: InventoryStore = field(init=False)
+    """The inventory as it is stored."""
     creates_namespaces: bool = False
     """Whether namespaces are created that objects need, and that are not among them."""
+
+    def __post_init__(self) -> None:
+        """Nothing of the inventory is known yet, but where it is stored."""
+        self.store = InventoryStore.of(self.observed.parent)
+
+    def load(self) -> Steps[None]:
+        """Read the inventory. Raises InvalidParent if a part of it is gone."""
+        self.items = yield from self.store.load(self.observed)
 
     @property
     def controller(self) -> ComponentController:
@@ -142,7 +155,8 @@ class ComponentRun:
         """One query for each kind in the inventory: for the objects with our label."""
         marks = self.rules.marks
         labels = Selector((Requirement(marks.owner_key, "In", (marks.owner_label,)),))
-        resources = sorted({self.infos[key].id for key in self.items if key in self.infos})
+        own = {CONFIG_MAPS.id} if self.store.uses_config_maps else set[ResourceId]()
+        resources = sorted({self.infos[key].id for key in self.items if key in self.infos} | own)
         return [RelatedQuery(resource=each, labels=labels, watched=self.observed.controller.watched) for each in resources]
 
     def read(self, keys: Iterable[ObjectKey]) -> Steps[None]:

@@ -4,7 +4,7 @@ from metaloop.common.errors import MetaloopError, Transient
 from metaloop.common.faults import Fault
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
-from metaloop.reconciler.core.component.progress import READY, TIMEOUT, Verdict, not_ready, status_of, stored_progress, with_inventory
+from metaloop.reconciler.core.component.progress import READY, TIMEOUT, Verdict, not_ready, status_of, stored_progress
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
 from metaloop.reconciler.core.model import ParentEdit
 from metaloop.reconciler.core.parent.edits import with_status
@@ -29,14 +29,17 @@ def write_status(run: ComponentRun, verdict: Verdict) -> Steps[JsonObject | None
     """Write the status with the inventory. Returns the component as it is now; None if it is gone."""
     if not run.is_silent and verdict.is_news(unstructured.child_object(run.observed.parent, "status")):
         yield RecordEvent(run.observed.parent, "Warning" if verdict.is_warning else "Normal", verdict.reason, verdict.message)
+    choice = run.controller.inventory_storage
+    fields = yield from run.store.prepare(run.observed, run.items, choice=choice, marks=run.rules.marks)
 
     def mutate(component: JsonObject) -> JsonObject | None:
         status = status_of(component, run.stated, verdict, run.progress, now=run.rules.now)
-        return with_status(component, with_inventory(status, run.items))
+        return with_status(component, {**status, **fields})
 
     written = yield from edit_parent(run.observed, ParentEdit(name="Status", mutate=mutate, subresource="status"))
     if written is not None:
         run.observed = run.observed.with_parent(written)
+        yield from run.store.tidy(run.observed)
     return written
 
 
