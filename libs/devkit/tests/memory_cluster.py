@@ -100,15 +100,6 @@ class MemoryCluster:
         }
         return self.put(COMPOSITES, {"metadata": {"name": name}, "spec": {**own, **spec}})  # type: ignore[dict-item]
 
-    def component(self, name: str, *, prefix: str) -> JsonObject:
-        """A stored ComponentController of Things."""
-        spec: JsonObject = {
-            "prefix": prefix,
-            "parentResource": {"apiVersion": THINGS.api_version, "resource": THINGS.resource},
-            "generator": {"webhook": {"url": "http://hook.example/"}},
-        }
-        return self.put(COMPONENTS, {"metadata": {"name": name}, "spec": spec})
-
     def decorator(self, name: str, *, labels: JsonObject | None = None, **spec: object) -> JsonObject:
         """A stored DecoratorController of Things with these labels, and ConfigMaps as attachments."""
         own: JsonObject = {
@@ -124,10 +115,10 @@ class MemoryCluster:
         }
         return self.put(DECORATORS, {"metadata": {"name": name}, "spec": {**own, **spec}})  # type: ignore[dict-item]
 
-    def component(self, name: str, **spec: object) -> JsonObject:
+    def component(self, name: str, *, prefix: str = "op.example.com", **spec: object) -> JsonObject:
         """A stored ComponentController of Things."""
         own: JsonObject = {
-            "prefix": "op.example.com",
+            "prefix": prefix,
             "parentResource": {"apiVersion": THINGS.api_version, "resource": THINGS.resource},
             "generator": {"webhook": {"url": "http://hook.example/generate"}},
         }

@@ -24,6 +24,10 @@ class FakeApi:
     requests: Counter[str] = field(default_factory=Counter)
     failing: dict[tuple[str, str], MetaloopError] = field(default_factory=dict)
     """What to raise, by verb and object name, instead of serving the request."""
+    user: str = ""
+    """On whose behalf it is asked. Empty: the reconciler's own."""
+    asked: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    """Each request: the user, the verb, and the name of the object or the resource."""
     permit: Permit = always
     """Called before each request."""
     versions: list[int] = field(default_factory=lambda: [100])
@@ -37,6 +41,10 @@ class FakeApi:
     def permitted_by(self, permit: Permit) -> Self:
         """The same API server. It calls `permit` before each request."""
         return replace(self, permit=permit)
+
+    def acting_as(self, user: str) -> Self:
+        """The same API server, asked on behalf of a user."""
+        return replace(self, user=user)
 
     def put(self, info: ResourceInfo, obj: JsonObject) -> JsonObject:
         """Stores `obj`, as if somebody else had written it."""
@@ -113,6 +121,7 @@ class FakeApi:
     def _count(self, verb: str, name: str) -> None:
         self.permit()
         self.requests[verb] += 1
+        self.asked.append((self.user, verb, name))
         if failure := self.failing.get((verb, name)):
             raise failure
 

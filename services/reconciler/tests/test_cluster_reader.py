@@ -138,3 +138,13 @@ async def test_only_the_first_foreign_instances_are_named(api: FakeApi, clock: F
     found = await reader(Found(THINGS), clock).answer(step, api=api)
 
     assert found == ["Thing n/a", "Thing n/b", "Thing n/c"]
+
+
+async def test_objects_of_a_component_are_read_on_behalf_of_its_user(api: FakeApi, clock: FakeClock):
+    steps = reader(Found(THINGS), clock)
+
+    await steps.answer(ReadObjects([Address(CONFIG_MAPS, "n", "a")], "jane"), api=api)
+    await steps.answer(FindForeign((ManagedType("example.com", "*", "Thing"),), "op/owner-id", "us", "jane"), api=api)
+    await steps.answer(ReadObjects([Address(CONFIG_MAPS, "n", "a")]), api=api)
+
+    assert api.asked == [("jane", "get", "a"), ("jane", "list", "things"), ("", "get", "a")]

@@ -15,6 +15,7 @@ from metaloop.common.api.component import (
     stated_intervals,
     stated_namespace,
     stated_policies,
+    stated_user,
     value_at,
 )
 from metaloop.common.api.policies import Policies
@@ -165,7 +166,8 @@ INVALID: list[tuple[dict[str, object], str]] = [
     ({"hooks": {"status": {"kinds": [{"group": "", "kind": "Pod"}]}}}, "spec.hooks.status.webhook: is missing"),
     ({"hooks": {"status": {**WEBHOOK, "kinds": [{"kind": "Pod"}]}}}, "spec.hooks.status.kinds[0].group: must be"),
     ({"references": [{"path": ".spec.a"}]}, "spec.references[0].kind: must be a non-empty string"),
-    ({"defaultServiceAccount": "x"}, "spec.defaultServiceAccount: is not supported yet"),
+    ({"defaultServiceAccount": "X y"}, "spec.defaultServiceAccount: must be the name of a service account"),
+    ({"inventoryStorage": "Secret"}, "spec.inventoryStorage: must be one of"),
 ]
 
 
@@ -173,6 +175,11 @@ INVALID: list[tuple[dict[str, object], str]] = [
 def test_invalid_field_is_named(spec: dict[str, object], problem: str):
     with pytest.raises(InvalidSpec, match=f"^{re.escape(problem)}"):
         parse_component(component_controller(**spec))
+
+
+@pytest.mark.parametrize(("spec", "storage"), [({}, "Status"), ({"inventoryStorage": "ConfigMap"}, "ConfigMap")])
+def test_inventory_is_in_the_status_unless_the_controller_says_otherwise(spec: dict[str, object], storage: str):
+    assert parse_component(component_controller(**spec)).inventory_storage == storage
 
 
 # -- what components say themselves ------------------------------------------------------------------------------------
@@ -253,3 +260,36 @@ def test_interval_of_a_component_that_is_no_duration_is_named(wrong: JsonValue):
 
     with pytest.raises(InvalidParent, match=r"^spec.timeout: must be a duration"):
         stated_intervals(controller, component(timeout=wrong))
+
+
+IDENTITY = {"user": ".spec.user", "serviceAccountName": ".spec.account"}
+USERS: dict[str, tuple[str, JsonObject, str]] = {
+    # what it shows: (the default service account, the component's spec, the user)
+    "nobody's": ("", {}, ""),
+    "the default": ("deployer", {}, "system:serviceaccount:team:deployer"),
+    "the component's service account": ("deployer", {"account": "own"}, "system:serviceaccount:team:own"),
+    "an empty one": ("deployer", {"account": ""}, "system:serviceaccount:team:deployer"),
+    "the component's user": ("deployer", {"account": "own", "user": "jane@example.com"}, "jane@example.com"),
+}
+
+
+@pytest.mark.parametrize(("default", "spec", "user"), USERS.values(), ids=USERS.keys())
+def test_user_is_stated_by_the_component_or_its_controller(default: str, spec: JsonObject, user: str):
+    controller = parse_component(component_controller(parentFields=IDENTITY, defaultServiceAccount=default))
+
+    assert stated_user(controller, {"metadata": {"name": "a", "namespace": "team"}, "spec": spec}) == user
+
+
+@pytest.mark.parametrize("spec", [{"user": "a\r\nImpersonate-Group: system:masters"}, {"user": 1}, {"account": "a:b"}, {"account": "a/b"}])
+def test_user_that_is_none_is_refused(spec: JsonObject):
+    controller = parse_component(component_controller(parentFields=IDENTITY))
+
+    with pytest.raises(InvalidParent, match=r"^spec\.(user|account): must be the name of a"):
+        stated_user(controller, {"metadata": {"name": "a", "namespace": "team"}, "spec": spec})
+
+
+def test_component_without_a_namespace_has_no_service_account():
+    controller = parse_component(component_controller(defaultServiceAccount="deployer"))
+
+    with pytest.raises(InvalidParent, match="service account deployer has to be in one"):
+        stated_user(controller, {"metadata": {"name": "a"}, "spec": {}})

@@ -8,6 +8,7 @@ import pytest
 from scripted_server import ScriptedServer, kubeconfig_bytes
 
 from metaloop.common.errors import Unavailable
+from metaloop.common.http.connection import always
 from metaloop.common.kube.client import KubeClient
 from metaloop.common.kube.errors import TooManyRequests, Unanswered, Unreadable
 from metaloop.devkit.testbed.cluster import NAMESPACES
@@ -164,6 +165,18 @@ async def test_broken_stream_is_told_from_one_that_ended(scripted: ScriptedServe
         assert await anext(lines) == [b"whole"]
         with pytest.raises(Unanswered):
             await anext(lines)
+
+
+async def test_requests_on_behalf_of_a_user_name_that_user_and_no_others_do(scripted: ScriptedServer):
+    scripted.script = [OK, OK, OK]
+    async with KubeClient.connect(str(scripted.kubeconfig)) as kube:
+        jane = kube.acting_as("jane")
+        await jane.request("GET", "/x")
+        await jane.permitted_by(always).request("GET", "/x")
+        await kube.request("GET", "/x")
+
+    named = [b"Impersonate-User: jane\r\n" in head for head in scripted.requests]
+    assert named == [True, True, False]
 
 
 async def test_requests_name_the_client_and_ask_for_plain_json(scripted: ScriptedServer):

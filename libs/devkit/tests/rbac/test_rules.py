@@ -71,6 +71,15 @@ def test_the_inputs_of_a_map_are_read_and_not_written():
     assert verbs(RECONCILER, volumes.resource, controller) == set()
 
 
+def test_service_account_that_a_component_acts_as_is_the_only_one_that_may_be_impersonated():
+    manifest = yaml.safe_load((EXAMPLES / "webapp" / "controller.yaml").read_text())
+    manifest["spec"]["defaultServiceAccount"] = "deployer"
+
+    needs = [each for each in needs_of(RECONCILER, [parse_controller(manifest)]) if "impersonate" in each.verbs]
+
+    assert [(each.resource, each.names) for each in needs] == [("serviceaccounts", ("deployer",))]
+
+
 def test_what_a_customize_hook_selects_has_to_be_named():
     controller = composite(customize={"webhook": {"url": "http://hook.example.com/customize"}})
 

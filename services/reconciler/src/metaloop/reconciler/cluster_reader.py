@@ -53,10 +53,10 @@ class ClusterReader:
         match step:
             case DescribeCluster(kinds):
                 return await self._described(kinds)
-            case ReadObjects(addresses):
-                return await self._read(addresses, api)
-            case FindForeign(types, label, value):
-                return await self._foreign(types, f"{label}!={value}", api)
+            case ReadObjects(addresses, user):
+                return await self._read(addresses, on_behalf_of(user, api))
+            case FindForeign(types, label, value, user):
+                return await self._foreign(types, f"{label}!={value}", on_behalf_of(user, api))
             case _:
                 assert_never(step)
 
@@ -98,6 +98,11 @@ class ClusterReader:
             if is_covered and (info.group, info.resource) not in seen:
                 seen.add((info.group, info.resource))
                 yield info
+
+
+def on_behalf_of(user: str, api: Api) -> Api:
+    """The requests of a user; our own if none is given."""
+    return api.acting_as(user) if user else api
 
 
 async def _first_of(info: ResourceInfo, labels: str, api: Api) -> list[str]:

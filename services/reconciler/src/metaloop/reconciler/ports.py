@@ -20,6 +20,10 @@ class Api(Protocol):
     Raises the errors of `metaloop.common.kube.errors`.
     """
 
+    def acting_as(self, user: str) -> "Api":
+        """The same requests on behalf of a user."""
+        ...
+
     async def get(self, info: ResourceInfo, namespace: str, name: str) -> JsonObject:
         """The live object."""
         ...

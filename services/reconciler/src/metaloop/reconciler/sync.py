@@ -21,7 +21,7 @@ from metaloop.common.report import SyncReport
 from metaloop.common.telemetry.traces import span, trace_id_in
 from metaloop.reconciler.announce import FinishedSync, announce
 from metaloop.reconciler.children_writer import ChildrenWriter
-from metaloop.reconciler.cluster_reader import ClusterReader
+from metaloop.reconciler.cluster_reader import ClusterReader, on_behalf_of
 from metaloop.reconciler.component_metrics import count_pass
 from metaloop.reconciler.core.effects import Effects
 from metaloop.reconciler.core.kinds.registry import Sync, Syncs
@@ -224,7 +224,8 @@ class Driver:
 
     async def _children_written(self, step: WriteChildren) -> Effects:
         guarded = self.dependencies.guards.check(step.plan, step.children, step.observed)
-        effects = self._recorded(await self.dependencies.children.carry_out(guarded.plan, observed=step.observed, api=self.api))
+        api = on_behalf_of(step.acting_as, self.api)
+        effects = self._recorded(await self.dependencies.children.carry_out(guarded.plan, observed=step.observed, api=api))
         return replace(effects, failures=(*effects.failures, *guarded.failures)) if guarded.failures else effects
 
     async def _revisions_written(self, step: WriteRevisions) -> None:

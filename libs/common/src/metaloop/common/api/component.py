@@ -54,6 +54,7 @@ _SPEC_FIELDS: Final = (
     "reapplyInterval",
     "additionalManagedTypes",
     "inventoryStorage",
+    "defaultServiceAccount",
     "parentFields",
     "references",
     "generator",
@@ -76,15 +77,16 @@ _PARENT_FIELDS: Final = {
     "retryInterval": "retry_interval",
     "timeout": "timeout",
     "reapplyInterval": "reapply_interval",
+    "serviceAccountName": "service_account_name",
+    "user": "user",
 }
 """The fields of components that a controller may name, and what they are called here."""
-_NOT_YET: Final = ("defaultServiceAccount",)
-"""Fields that are planned, and that nothing serves yet."""
 
 _DNS_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PREFIX: Final = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _PATH: Final = re.compile(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
 _LONGEST_PREFIX: Final = 253
+_NO_NAME: Final = "must be the name of a service account"
 _NO_DURATION: Final = "must be a duration like 10s or 1h30m"
 
 
@@ -129,6 +131,8 @@ class ParentFields:
     retry_interval: str | None = None
     timeout: str | None = None
     reapply_interval: str | None = None
+    service_account_name: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,8 @@ class ComponentController(Controller):
     lifecycle_hooks: Mapping[LifecycleHookName, Hook]
     """Those that are declared."""
     status_hook: StatusHook | None
+    default_service_account: str
+    """The service account in the namespace of a component that its objects are read and written as. Empty: our own."""
     inventory_storage: InventoryStorage
     """Where inventories are stored. One that is too large for a status is stored in ConfigMaps in any case."""
     parent_fields: ParentFields
@@ -173,6 +179,11 @@ class ComponentController(Controller):
         return f"{self.prefix}/finalizer"
 
     @property
+    def impersonated(self) -> tuple[str, ...]:
+        """The service account that it acts as by default, if there is one."""
+        return (self.default_service_account,) if self.default_service_account else ()
+
+    @property
     def watched(self) -> str:
         """The label that all objects of its components have."""
         return f"{self.prefix}/owner-id"
@@ -181,9 +192,6 @@ class ComponentController(Controller):
 def parse_component(raw: JsonObject) -> ComponentController:
     """The ComponentController in `raw`. Raises InvalidSpec with the first invalid field."""
     spec = spec_of(raw)
-    for name in _NOT_YET:
-        if name in spec:
-            raise InvalidSpec(f"spec.{name}", "is not supported yet")
     fields.require_known(spec, "spec", known=_SPEC_FIELDS)
     return ComponentController(
         raw=raw,
@@ -204,6 +212,7 @@ def parse_component(raw: JsonObject) -> ComponentController:
         references=parse_references(spec),
         lifecycle_hooks=_lifecycle_hooks(spec),
         status_hook=_status_hook(spec),
+        default_service_account=_service_account(spec),
         inventory_storage=cast(
             "InventoryStorage", fields.one_of(spec, "inventoryStorage", "spec", choices=INVENTORY_STORAGE, default=INVENTORY_STORAGE[0])
         ),
@@ -327,6 +336,23 @@ def _group(raw: JsonObject, field: str) -> str:
     return "" if raw.get("group") == "" else fields.required_text(raw, "group", field)
 
 
+def _service_account(spec: JsonObject) -> str:
+    name = spec.get("defaultServiceAccount")
+    if name is None or name == "":
+        return ""
+    if not _is_name(name):
+        raise InvalidSpec("spec.defaultServiceAccount", _NO_NAME)
+    return str(name)
+
+
+def _is_name(value: JsonValue) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_PREFIX and _PREFIX.fullmatch(value) is not None
+
+
+def _is_user(value: JsonValue) -> bool:
+    return isinstance(value, str) and value.isprintable() and value.isascii() and value == value.strip()
+
+
 def _parent_fields(spec: JsonObject) -> ParentFields:
     stated, field = fields.object_at(spec, "parentFields", "spec") or {}, "spec.parentFields"
     fields.require_known(stated, field, known=_PARENT_FIELDS)
@@ -356,6 +382,25 @@ def stated_namespace(controller: ComponentController, component: JsonObject) -> 
 def is_suspended(controller: ComponentController, component: JsonObject) -> bool:
     """Whether a component says that nothing is to be done about it. Raises InvalidParent."""
     return bool(_stated(component, controller.parent_fields.suspend, lambda value: isinstance(value, bool), "must be true or false"))
+
+
+def stated_user(controller: ComponentController, component: JsonObject) -> str:
+    """The user on whose behalf the objects of a component are read and written. Empty: our own. Raises InvalidParent.
+
+    That is the user whom the component states, else its service account, else the default one of its controller.
+    """
+    where = controller.parent_fields
+    user = _stated(component, where.user, _is_user, "must be the name of a user")
+    if user:
+        return str(user)
+    stated = _stated(component, where.service_account_name, lambda value: value == "" or _is_name(value), _NO_NAME)
+    account = str(stated or controller.default_service_account)
+    if not account:
+        return ""
+    namespace = unstructured.namespace(component)
+    if not namespace:
+        raise InvalidParent("metadata.namespace", f"is missing: service account {account} has to be in one")
+    return f"system:serviceaccount:{namespace}:{account}"
 
 
 def stated_policies(controller: ComponentController, component: JsonObject) -> JsonObject:

@@ -69,6 +69,11 @@ class Controller:
         return finalizer_of(self.id)
 
     @property
+    def impersonated(self) -> tuple[str, ...]:
+        """The service accounts, in the namespaces of its parents, that it acts as by default."""
+        return ()
+
+    @property
     def watched(self) -> str:
         """The label selector within which the objects are watched that it writes; empty if all objects are."""
         return ""

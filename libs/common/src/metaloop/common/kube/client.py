@@ -45,10 +45,11 @@ class KubeClient:
     Every method may raise the errors of kube/errors.py; docstrings name those that a caller should expect.
     """
 
-    def __init__(self, transport: Exchanges, *, limiter: RequestLimiter, permit: Permit = always) -> None:
+    def __init__(self, transport: Exchanges, *, limiter: RequestLimiter, permit: Permit = always, acting_as: str = "") -> None:
         self._transport = transport
         self._limiter = limiter
         self._permit = permit
+        self._acting_as = acting_as
 
     @staticmethod
     @asynccontextmanager
@@ -65,7 +66,14 @@ class KubeClient:
 
     def permitted_by(self, permit: Permit) -> "KubeClient":
         """The same client, whose requests and retries are sent only if `permit` does not raise at that moment."""
-        return KubeClient(self._transport, limiter=self._limiter, permit=permit)
+        return KubeClient(self._transport, limiter=self._limiter, permit=permit, acting_as=self._acting_as)
+
+    def acting_as(self, user: str) -> "KubeClient":
+        """The same client, whose requests are sent on behalf of a user.
+
+        The API server adds the groups that a service account is in.
+        """
+        return KubeClient(self._transport, limiter=self._limiter, permit=self._permit, acting_as=user)
 
     async def request(  # noqa: PLR0913 - the parts of an HTTP request
         self,
@@ -83,7 +91,13 @@ class KubeClient:
         wait of a second or less.
         """
         request = Request(
-            method=method, target=_target(path, params), body=body, content_type=content_type, accept=accept, permit=self._permit
+            method=method,
+            target=_target(path, params),
+            body=body,
+            content_type=content_type,
+            accept=accept,
+            permit=self._permit,
+            acting_as=self._acting_as,
         )
         for tried in range(_TRIES):
             await self._limiter.acquire(is_retry=tried > 0)

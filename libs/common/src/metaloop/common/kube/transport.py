@@ -61,6 +61,8 @@ class Request:
     content_type: str = JSON
     permit: Permit = always
     """Called each time before the request is sent."""
+    acting_as: str = ""
+    """The user on whose behalf it is sent, if it is not our own. We need the right to impersonate this user."""
 
     def __str__(self) -> str:
         """Method and path.
@@ -168,7 +170,7 @@ class Transport:
             request.permit()
             async with _sent(self._session, request, identity) as response:
                 return await _read(response)
-        headers = _lines(identity.authorization, request.accept, _content_type(request))
+        headers = _lines(identity.authorization, request.accept, _content_type(request), request.acting_as)
         return await self._peer_for(identity).ask(request.method, request.target, headers, request.body, permit=request.permit)
 
     def _peer_for(self, identity: Identity) -> Peer:
@@ -230,7 +232,7 @@ def _sent(session: aiohttp.ClientSession, request: Request, identity: Identity) 
         request.method,
         URL(identity.server_url + request.target, encoded=True),
         data=request.body,
-        headers=_headers(identity.authorization, request.accept, _content_type(request)),
+        headers=_headers(identity.authorization, request.accept, _content_type(request), request.acting_as),
         ssl=identity.tls or True,  # part of the pool's key, so that connections of a former identity are not reused
         server_hostname=identity.server_hostname,
         proxy=identity.proxy_url,
@@ -248,19 +250,21 @@ def _cut(answer: aiohttp.ClientResponse) -> None:
         socket.abort()
 
 
-@lru_cache(maxsize=64)
-def _headers(authorization: str, accept: str, content_type: str) -> CIMultiDict[str]:
+@lru_cache(maxsize=1024)
+def _headers(authorization: str, accept: str, content_type: str, acting_as: str) -> CIMultiDict[str]:
     headers = CIMultiDict({"Accept": accept, "User-Agent": _USER_AGENT})
     if content_type:
         headers["Content-Type"] = content_type
     if authorization:
         headers["Authorization"] = authorization
+    if acting_as:
+        headers["Impersonate-User"] = acting_as
     return headers
 
 
-@lru_cache(maxsize=64)
-def _lines(authorization: str, accept: str, content_type: str) -> bytes:
-    return header_lines(_headers(authorization, accept, content_type))
+@lru_cache(maxsize=1024)
+def _lines(authorization: str, accept: str, content_type: str, acting_as: str) -> bytes:
+    return header_lines(_headers(authorization, accept, content_type, acting_as))
 
 
 def _content_type(request: Request) -> str:

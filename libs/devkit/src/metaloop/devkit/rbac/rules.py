@@ -108,6 +108,8 @@ def _of_reconciler(controllers: Sequence[Controller]) -> Iterator[Need]:
             yield _need(parent.resource, ("update",), subresource="finalizers")
         for child in controller.children:
             yield _need(child.resource, _CHILD)
+        for account in controller.impersonated:
+            yield Need(group="", resource="serviceaccounts", verbs=("impersonate",), names=(account,))
         if any(child.rolls for child in controller.children):
             yield Need(group=_OUR_GROUP, resource="controllerrevisions", verbs=_CHILD)
 

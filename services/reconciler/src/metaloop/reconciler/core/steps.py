@@ -87,6 +87,8 @@ class WriteChildren:
     observed: Observed
     plan: Plan
     children: tuple[ChildGroup, ...]
+    acting_as: str = ""
+    """The user on whose behalf they are written. Empty: our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class ReadObjects:
     """Read live objects. Result: the objects in order, None for each that does not exist. Raises what a read raises."""
 
     addresses: Sequence[Address]
+    acting_as: str = ""
+    """The user on whose behalf they are read. Empty: our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,8 @@ class FindForeign:
     types: tuple[ManagedType, ...]
     label: str
     value: str
+    acting_as: str = ""
+    """The user on whose behalf they are looked for. Empty: our own."""
 
 
 ClusterStep: TypeAlias = DescribeCluster | ReadObjects | FindForeign
@@ -245,9 +251,9 @@ def subscribe_related(fingerprint: str, queries: Sequence[RelatedQuery] = ()) ->
     return (yield SubscribeRelated(fingerprint, queries))
 
 
-def write_children(observed: Observed, plan: Plan, children: tuple[ChildGroup, ...]) -> Steps[Effects]:
+def write_children(observed: Observed, plan: Plan, children: tuple[ChildGroup, ...], *, acting_as: str = "") -> Steps[Effects]:
     """See WriteChildren."""
-    return (yield WriteChildren(observed, plan, children))
+    return (yield WriteChildren(observed, plan, children, acting_as))
 
 
 def describe_cluster(kinds: Iterable[KindName]) -> Steps[Cluster]:
@@ -255,15 +261,15 @@ def describe_cluster(kinds: Iterable[KindName]) -> Steps[Cluster]:
     return (yield DescribeCluster(frozenset(kinds)))
 
 
-def read_objects(addresses: Sequence[Address]) -> Steps[list[JsonObject | None]]:
+def read_objects(addresses: Sequence[Address], *, acting_as: str = "") -> Steps[list[JsonObject | None]]:
     """See ReadObjects. Nothing is asked if there is nothing to read."""
-    return (yield ReadObjects(addresses)) if addresses else []
+    return (yield ReadObjects(addresses, acting_as)) if addresses else []
 
 
-def find_foreign(types: Iterable[ManagedType], *, label: str, value: str) -> Steps[list[str]]:
+def find_foreign(types: Iterable[ManagedType], *, label: str, value: str, acting_as: str = "") -> Steps[list[str]]:
     """See FindForeign. Nothing is asked if there are no types."""
     listed = tuple(types)
-    return (yield FindForeign(listed, label, value)) if listed else []
+    return (yield FindForeign(listed, label, value, acting_as)) if listed else []
 
 
 def recall(fact: Fact) -> Steps[bool]:

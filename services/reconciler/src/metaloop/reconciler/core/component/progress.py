@@ -40,6 +40,7 @@ RESERVED: Final = frozenset(
         "state",
         "inventory",
         "inventoryConfigMaps",
+        "placement",
     }
 )
 """The fields of a component's status that are ours. A hook may state all others, and conditions other than Ready."""

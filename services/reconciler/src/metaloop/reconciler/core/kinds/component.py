@@ -24,7 +24,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from metaloop.common.api.component import is_suspended, stated_intervals, stated_namespace, stated_policies
+from metaloop.common.api.component import is_suspended, stated_intervals, stated_namespace, stated_policies, stated_user
 from metaloop.common.api.references import references_of
 from metaloop.common.errors import InvalidSpec, MetaloopError
 from metaloop.common.json import JsonObject
@@ -114,6 +114,7 @@ def _applied(run: ComponentRun) -> Steps[Verdict]:
         run.progress = run.progress.ready()
         return _SUSPENDED
     run.intervals = stated_intervals(run.controller, component)
+    run.acting_as = stated_user(run.controller, component)
     yield from run.load()
     yield from read_references(run)
     yield from call_lifecycle_hook(run, "postRead")
@@ -175,6 +176,7 @@ def _prepare(run: ComponentRun, answer: Answer) -> Steps[tuple[Target, ...]]:
     run.rules = Rules(marks=marks, now=run.rules.now, drift_detection=policies.drift_detection)
     run.creates_namespaces = policies.missing_namespaces == "Create"
     namespace = stated_namespace(controller, component)
+    run.require_placement(namespace)
     placement = Placement(namespace=namespace, marks=marks, policies=policies, digest=run.progress.digest)
     return targets_of(answer.children, placement, kinds=run.cluster)
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from metaloop.common.api.component import stated_user
 from metaloop.common.api.references import references_of
 from metaloop.common.errors import MetaloopError
 from metaloop.common.objects import unstructured
@@ -26,7 +27,7 @@ from metaloop.reconciler.core.kinds.component_run import ComponentRun
 from metaloop.reconciler.core.kinds.component_status import end_pass, fail_pass, verdict_on_deletion
 from metaloop.reconciler.core.model import ParentEdit
 from metaloop.reconciler.core.parent.finalizer import without_finalizer
-from metaloop.reconciler.core.steps import Resync, Steps, edit_parent, find_foreign
+from metaloop.reconciler.core.steps import Resync, Steps, edit_parent
 
 _DELETING: Final = Verdict(state="Deleting", reason="DeletionProcessing", message="its objects are being deleted")
 
@@ -47,6 +48,7 @@ def delete(run: ComponentRun) -> Steps[None]:
 
 def _deleted(run: ComponentRun) -> Steps[Verdict | None]:
     """Delete what can be deleted now. Returns what is waited for; None if nothing is left."""
+    run.acting_as = stated_user(run.controller, run.observed.parent)
     yield from run.load()
     if run.controller.lifecycle_hooks.keys() & {"preDelete", "postDelete"}:
         yield from run.resolve(references_of(run.observed.parent, run.controller.references))
@@ -73,7 +75,7 @@ def blockers_of(run: ComponentRun) -> Steps[list[str]]:
     if others:
         return [f"finalizer {each}" for each in others]
     deleted = any(not is_orphaned(item, "delete") for item in run.items.values())
-    return (yield from find_foreign(types if deleted else additional, label=marks.owner_key, value=marks.owner_label))
+    return (yield from run.find_foreign(types if deleted else additional))
 
 
 def _blocked(run: ComponentRun, blockers: list[str]) -> Steps[Verdict]:

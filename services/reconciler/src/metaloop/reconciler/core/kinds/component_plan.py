@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from metaloop.common.api.component import is_suspended, stated_intervals
+from metaloop.common.api.component import is_suspended, stated_intervals, stated_user
 from metaloop.reconciler.core.component.identity import ObjectKey
 from metaloop.reconciler.core.component.preview import Preview, previewed_removal, previewed_waves
 from metaloop.reconciler.core.component.removal import Occasion, going, is_orphaned
@@ -13,7 +13,7 @@ from metaloop.reconciler.core.kinds.component_deletion import blockers_of
 from metaloop.reconciler.core.kinds.component_hooks import generate
 from metaloop.reconciler.core.kinds.component_run import ComponentRun
 from metaloop.reconciler.core.model import Observed
-from metaloop.reconciler.core.steps import Steps, find_foreign
+from metaloop.reconciler.core.steps import Steps
 
 
 def preview_component(observed: Observed, now: datetime) -> Steps[Preview]:
@@ -22,6 +22,7 @@ def preview_component(observed: Observed, now: datetime) -> Steps[Preview]:
     Of its hooks, only the generator is called.
     """
     run = run_of(observed, now)
+    run.acting_as = stated_user(run.controller, observed.parent)
     yield from run.load()
     if observed.is_deleting:
         blockers = yield from blockers_of(run)
@@ -46,8 +47,7 @@ def _preview(run: ComponentRun, targets: Sequence[Target], occasion: Occasion, o
 def _users_of_types(run: ComponentRun, occasion: Occasion) -> Steps[dict[ObjectKey, list[str]]]:
     """The instances that others made of each type that would be deleted."""
     users: dict[ObjectKey, list[str]] = {}
-    marks = run.rules.marks
     for item in going(run.items, occasion):
         if item.managed_types and not is_orphaned(item, occasion):
-            users[item.key] = yield from find_foreign(item.managed_types, label=marks.owner_key, value=marks.owner_label)
+            users[item.key] = yield from run.find_foreign(item.managed_types)
     return users

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from metaloop.common.api.component import ComponentController, Intervals
 from metaloop.common.api.references import Reference
+from metaloop.common.errors import InvalidParent
 from metaloop.common.json import JsonObject, JsonValue, dumps_sorted
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
@@ -38,7 +39,7 @@ from metaloop.reconciler.core.component.waves import (
     priority_of,
     waves_of,
 )
-from metaloop.reconciler.core.effects import Done, describe
+from metaloop.reconciler.core.effects import Done, Effects, describe
 from metaloop.reconciler.core.kinds.component_inventory import InventoryStore
 from metaloop.reconciler.core.kinds.component_readiness import judge
 from metaloop.reconciler.core.model import ChildGroup, CreateChild, DeleteChild, Observed, Plan
@@ -78,12 +79,25 @@ class ComponentRun:
     infos: dict[ObjectKey, ResourceInfo] = field(default_factory=dict[ObjectKey, ResourceInfo])
     store: InventoryStore = field(init=False)
     """The inventory as it is stored."""
+    placement: JsonObject = field(init=False)
+    """Where objects are deployed to. It stays the same while there are any."""
+    acting_as: str = ""
+    """The user on whose behalf its objects are read and written. Empty: our own."""
     creates_namespaces: bool = False
     """Whether namespaces are created that objects need, and that are not among them."""
 
     def __post_init__(self) -> None:
-        """Nothing of the inventory is known yet, but where it is stored."""
+        """Take from the status where the inventory is stored, and where objects were deployed to."""
         self.store = InventoryStore.of(self.observed.parent)
+        self.placement = unstructured.child_object(unstructured.child_object(self.observed.parent, "status"), "placement")
+
+    def require_placement(self, namespace: str) -> None:
+        """Raise InvalidParent if objects were deployed to another namespace before: they would have to move."""
+        former = self.placement.get("namespace", namespace)
+        if self.items and former != namespace:
+            field = (self.controller.parent_fields.namespace or "metadata.namespace").removeprefix(".")
+            raise InvalidParent(field, f"can't change from {former} to {namespace} while objects are deployed")
+        self.placement = {"namespace": namespace}
 
     def load(self) -> Steps[None]:
         """Read the inventory. Raises InvalidParent if a part of it is gone."""
@@ -162,7 +176,8 @@ class ComponentRun:
     def read(self, keys: Iterable[ObjectKey]) -> Steps[None]:
         """Read those of these objects that are not among the observed ones. They may exist without our label."""
         missing = [key for key in keys if key not in self.live and key in self.infos]
-        found = yield from read_objects([Address(self.infos[key], key.namespace, key.name) for key in missing])
+        addresses = [Address(self.infos[key], key.namespace, key.name) for key in missing]
+        found = yield from read_objects(addresses, acting_as=self.acting_as)
         self.live |= {key: obj for key, obj in zip(missing, found, strict=True) if obj is not None}
 
     # -- waves ---------------------------------------------------------------------------------------------------------
@@ -199,7 +214,7 @@ class ComponentRun:
         if not writes:
             yield from self._settle(plans)
             return
-        effects = yield from write_children(self.observed, writes, ())
+        effects = yield from self._write(writes)
         done = {id(each.action): each for each in effects.done}
         failed = {failure.what for failure in effects.failures}
         yield from self._settle([self._after(plan, done) for plan in plans if plan.action is None or describe(plan.action) not in failed])
@@ -232,12 +247,12 @@ class ComponentRun:
             return
         cluster = yield from describe_cluster({_NAMESPACE_KIND})
         info = cluster.resources[_NAMESPACE_KIND]
-        found = yield from read_objects([Address(info, "", name) for name in needed])
+        found = yield from read_objects([Address(info, "", name) for name in needed], acting_as=self.acting_as)
         missing = [name for name, obj in zip(needed, found, strict=True) if obj is None]
         if missing:
             manifests: list[JsonObject] = [{"apiVersion": "v1", "kind": info.kind, "metadata": {"name": name}} for name in missing]
             actions = tuple([CreateChild(info=info, obj=each, reason="an object needs it") for each in manifests])
-            effects = yield from write_children(self.observed, Plan(writes=actions), ())
+            effects = yield from self._write(Plan(writes=actions))
             if effects.failures:
                 raise WritesFailed(effects.failures)
 
@@ -292,17 +307,24 @@ class ComponentRun:
     def _blocked(self, keys: Sequence[ObjectKey]) -> Steps[list[str]]:
         """Instances of the types that are about to go, and that others made."""
         types = [each for key in keys for each in self.items[key].managed_types]
-        marks = self.rules.marks
-        return (yield from find_foreign(types, label=marks.owner_key, value=marks.owner_label))
+        return (yield from self.find_foreign(types))
 
     def _delete(self, keys: Sequence[ObjectKey], *, reason: str) -> Steps[None]:
         doomed = [key for key in keys if not unstructured.is_deleting(self.live[key])]
         if not doomed:
             return
         actions = tuple([DeleteChild(info=self.infos[key], obj=self.live[key], reason=reason) for key in doomed])
-        effects = yield from write_children(self.observed, Plan(deletions=actions), self._groups())
+        effects = yield from self._write(Plan(deletions=actions), self._groups())
         if effects.failures:
             raise WritesFailed(effects.failures)
+
+    def find_foreign(self, types: Iterable[ManagedType]) -> Steps[list[str]]:
+        """The first instances of types that are not the component's."""
+        marks = self.rules.marks
+        return (yield from find_foreign(types, label=marks.owner_key, value=marks.owner_label, acting_as=self.acting_as))
+
+    def _write(self, plan: Plan, groups: tuple[ChildGroup, ...] = ()) -> Steps[Effects]:
+        return (yield from write_children(self.observed, plan, groups, acting_as=self.acting_as))
 
     def _groups(self) -> tuple[ChildGroup, ...]:
         """The objects of the component by resource, as the deletion guards count them."""

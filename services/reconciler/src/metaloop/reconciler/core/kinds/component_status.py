@@ -31,6 +31,8 @@ def write_status(run: ComponentRun, verdict: Verdict) -> Steps[JsonObject | None
         yield RecordEvent(run.observed.parent, "Warning" if verdict.is_warning else "Normal", verdict.reason, verdict.message)
     choice = run.controller.inventory_storage
     fields = yield from run.store.prepare(run.observed, run.items, choice=choice, marks=run.rules.marks)
+    if run.placement and any(fields.values()):
+        fields = {**fields, "placement": run.placement}
 
     def mutate(component: JsonObject) -> JsonObject | None:
         status = status_of(component, run.stated, verdict, run.progress, now=run.rules.now)
