@@ -263,7 +263,8 @@ class World:
         return answer
 
     def _related(self, fingerprint: str, queries: Sequence[RelatedQuery]) -> Related:
-        groups = [ObservedGroup(info=THINGS, objects=[*self._selected(query)]) for query in queries]
+        by_id = {info.id: info for info in SERVED.values()}
+        groups = [ObservedGroup(info=by_id.get(query.resource, THINGS), objects=[*self._selected(query)]) for query in queries]
         return Related(fingerprint=fingerprint, groups=groups if self.is_watched else [])
 
     def _selected(self, query: RelatedQuery) -> Iterator[JsonObject]:

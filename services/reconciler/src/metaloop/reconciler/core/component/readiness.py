@@ -15,10 +15,10 @@ from typing import Final
 
 from metaloop.common.json import JsonObject
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import group_of
 from metaloop.reconciler.core.component.built_in import api_service, crd, job, pod, service, volume_claim
 from metaloop.reconciler.core.component.conditions import CURRENT, Readiness, condition, failed, in_progress, is_true, terminating
 from metaloop.reconciler.core.component.hints import NO_HINTS, Hints
-from metaloop.reconciler.core.component.identity import key_of
 from metaloop.reconciler.core.component.order import API_SERVICE, CRD, GroupKind
 from metaloop.reconciler.core.component.workloads import daemon_set, deployment, replica_set, stateful_set
 
@@ -37,8 +37,7 @@ def readiness_of(live: JsonObject, *, hints: Hints, now: datetime) -> Readiness:
     missing = [name for name in hints.conditions if not is_true(hinted, name)]
     if missing:
         return in_progress(f"condition {missing[0]} is not true")
-    key = key_of(hinted)
-    of_kind = _KINDS.get(GroupKind(key.group, key.kind))
+    of_kind = _KINDS.get(GroupKind(group_of(unstructured.api_version(hinted)), unstructured.kind(hinted)))
     return of_kind(hinted, now) if of_kind is not None else _ready_condition(hinted)
 
 

@@ -35,6 +35,8 @@ _BACK_BELOW: Final = MOST_STATUS_BYTES // 2
 _USUAL_ITEMS: Final = 128
 """How many items a ConfigMap has on average."""
 _MOST_ITEMS: Final = 768
+_MARK: Final = f"-{INVENTORY}-"
+"""What the name of a ConfigMap with a part of an inventory contains."""
 _LONGEST_NAME: Final = 200
 _DIGEST_LENGTH: Final = 16
 
@@ -115,7 +117,7 @@ def _piece(rows: Sequence[JsonObject], component: JsonObject) -> Piece:
 
 def _name_of(text: str, component: JsonObject) -> str:
     digest = sha256(f"{unstructured.uid(component)}\n{text}".encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{unstructured.name(component)[:_LONGEST_NAME].rstrip('.-')}-{INVENTORY}-{digest}"
+    return f"{unstructured.name(component)[:_LONGEST_NAME].rstrip('.-')}{_MARK}{digest}"
 
 
 def config_map_of(piece: Piece, component: JsonObject, *, labels: Mapping[str, str]) -> JsonObject:
@@ -141,6 +143,8 @@ def config_map_of(piece: Piece, component: JsonObject, *, labels: Mapping[str, s
 
 def is_piece_of(component: JsonObject, obj: JsonObject) -> bool:
     """Whether an object is a ConfigMap with a part of the inventory of this component, as it was created."""
+    if _MARK not in unstructured.name(obj):  # most objects are none, and that is soon seen
+        return False
     text = _text_of(obj)
     return (
         unstructured.kind(obj) == CONFIG_MAPS.kind

@@ -70,11 +70,10 @@ class Wave:
 def waves_of(targets: Sequence[Target], types: Sequence[ManagedType]) -> Iterator[Wave]:
     """The waves, in the order in which they are applied."""
     for order, members in grouped(targets, lambda target: target.settings.apply_order):
-        stages: dict[Stage, tuple[Target, ...]] = {}
-        for stage in STAGES:
-            of_stage = [target for target in members if stage_of(target, types) == stage]
-            stages[stage] = tuple(sorted(of_stage, key=priority_of))
-        yield Wave(order=order, stages=stages)
+        stages: dict[Stage, list[Target]] = {stage: [] for stage in STAGES}
+        for target in members:
+            stages[stage_of(target, types)].append(target)
+        yield Wave(order=order, stages={stage: tuple(sorted(found, key=priority_of)) for stage, found in stages.items()})
 
 
 def stage_of(target: Target, types: Sequence[ManagedType]) -> Stage:
