@@ -57,21 +57,22 @@ class ObjectSettings:
 def object_settings(obj: JsonObject, *, prefix: str, policies: Policies, field: str) -> ObjectSettings:
     """The settings of the object at `field`. Raises InvalidAnswer for the first invalid annotation."""
     read = _Annotations(obj, prefix, field)
+    default = _settings_by(policies)
     if not read.any():
-        return _settings_by(policies)
+        return default
     purge_order = read.order("purge-order")
     if purge_order is not None and (is_type(obj) or is_namespace(obj)):
         raise read.invalid("purge-order", f"is not allowed on a {unstructured.kind(obj)}: its contents would be gone with it")
-    return ObjectSettings(
-        adoption=cast("AdoptionPolicy", read.choice("adoption-policy", ADOPTION) or policies.adoption),
-        reconcile=cast("ReconcilePolicy", read.choice("reconcile-policy", RECONCILE) or policies.reconcile),
-        update=cast("UpdatePolicy", read.choice("update-policy", UPDATE) or policies.update),
-        overridden_managers=policies.overridden_managers,
-        delete=cast("DeletePolicy", read.choice("delete-policy", DELETE) or policies.delete),
+    return replace(
+        default,
+        adoption=cast("AdoptionPolicy", read.choice("adoption-policy", ADOPTION) or default.adoption),
+        reconcile=cast("ReconcilePolicy", read.choice("reconcile-policy", RECONCILE) or default.reconcile),
+        update=cast("UpdatePolicy", read.choice("update-policy", UPDATE) or default.update),
+        delete=cast("DeletePolicy", read.choice("delete-policy", DELETE) or default.delete),
         apply_order=read.order("apply-order") or 0,
         purge_order=purge_order,
         delete_order=read.order("delete-order") or 0,
-        reapply_seconds=read.seconds("reapply-interval", default=policies.reapply_seconds),
+        reapply_seconds=read.seconds("reapply-interval", default=default.reapply_seconds),
         hints=read.read("status-hint", hints_of) or NO_HINTS,
     )
 
@@ -83,6 +84,7 @@ def _settings_by(policies: Policies) -> ObjectSettings:
         adoption=policies.adoption,
         reconcile=policies.reconcile,
         update=policies.update,
+        overridden_managers=policies.overridden_managers,
         delete=policies.delete,
         reapply_seconds=policies.reapply_seconds,
     )
