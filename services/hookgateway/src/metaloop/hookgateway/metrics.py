@@ -1,5 +1,6 @@
 """Exports metrics: the hook metrics of Metacontroller, the verdicts, and the state of circuits."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -24,12 +25,19 @@ _TLS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5)
 _DNS_STEPS: Final = frozenset({steps.DNS_START, steps.DNS_DONE})
 _TLS_STEPS: Final = frozenset({steps.TLS_START, steps.TLS_DONE})
 
+_CAPITAL: Final = re.compile(r"[A-Z]")
+
+
+def _snake_case(hook: str) -> str:
+    """The name of a hook as names of metrics are written: `post_delete`."""
+    return _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", hook)
+
 
 class HookMetrics:
     """The metrics of one kind of hook, with Metacontroller's names and labels."""
 
     def __init__(self, hook: str) -> None:
-        name = f"metacontroller_{hook}"
+        name = f"metacontroller_{_snake_case(hook)}"
         self.requests = metrics.counter(f"{name}_requests", f"Answered {hook} requests.", (*HOOK_LABELS, "code", "method"))
         self.duration = metrics.histogram(
             f"{name}_request_duration_histogram_seconds",
