@@ -10,14 +10,14 @@ from metaloop.common.api.kinds import KINDS, parse_controller
 from metaloop.common.json import JsonObject
 from metaloop.common.objects.resource import ResourceId
 from metaloop.devkit.rbac.manifests import roles
-from metaloop.devkit.rbac.rules import Need, Service, needs_of, rules_of, selects_related
+from metaloop.devkit.rbac.rules import Need, Service, generates, needs_of, rules_of, selects_related
 from metaloop.watcher.core.kinds.registry import WORLDS
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 WATCHER, RECONCILER = Service.WATCHER, Service.RECONCILER
 
 
-def composite(*, method: str = "InPlace", **hooks: JsonObject) -> Controller:
+def composite(*, method: str = "InPlace", annotations: JsonObject | None = None, **hooks: JsonObject) -> Controller:
     spec: JsonObject = {
         "parentResource": {"apiVersion": "example.com/v1", "resource": "things"},
         "childResources": [{"apiVersion": "apps/v1", "resource": "deployments", "updateStrategy": {"method": method}}],
@@ -27,14 +27,17 @@ def composite(*, method: str = "InPlace", **hooks: JsonObject) -> Controller:
         {
             "apiVersion": "metacontroller.k8s.io/v1alpha1",
             "kind": "CompositeController",
-            "metadata": {"name": "c", "uid": "u", "generation": 1, "resourceVersion": "1"},
+            "metadata": {"name": "c", "uid": "u", "generation": 1, "resourceVersion": "1", "annotations": annotations or {}},
             "spec": spec,
         }
     )
 
 
-def verbs(service: Service, resource: str, *controllers: Controller, related: tuple[ResourceId, ...] = ()) -> set[str]:
-    found = [need for need in needs_of(service, controllers, related=related) if need.resource == resource and not need.names]
+def verbs(
+    service: Service, resource: str, *controllers: Controller, related: tuple[ResourceId, ...] = (), generated: tuple[ResourceId, ...] = ()
+) -> set[str]:
+    needs = needs_of(service, controllers, related=related, generated=generated)
+    found = [need for need in needs if need.resource == resource and not need.names]
     return {verb for need in found for verb in need.verbs}
 
 
@@ -88,6 +91,34 @@ def test_what_a_customize_hook_selects_has_to_be_named():
     assert verbs(WATCHER, "secrets", controller, related=(ResourceId("v1", "secrets"),)) == {"get", "list", "watch"}
     assert verbs(WATCHER, "namespaces", controller) == {"get", "list", "watch"}
     assert verbs(WATCHER, "namespaces", composite()) == set()
+
+
+def test_what_a_generator_returns_has_to_be_named():
+    controller = parse_controller(
+        {
+            "apiVersion": "metaloop.dev/v1alpha1",
+            "kind": "ComponentController",
+            "metadata": {"name": "c", "uid": "u", "generation": 1, "resourceVersion": "1"},
+            "spec": {
+                "prefix": "c.example.com",
+                "parentResource": {"apiVersion": "example.com/v1", "resource": "things"},
+                "generator": {"webhook": {"url": "http://hook.example.com/generate"}},
+            },
+        }
+    )
+    deployments = ResourceId("apps/v1", "deployments")
+
+    assert generates([controller, composite()]) == [controller]
+    assert verbs(RECONCILER, "deployments", controller) == set()
+    assert verbs(RECONCILER, "deployments", controller, generated=(deployments,)) == {"create", "delete", "get", "patch", "update"}
+    assert verbs(WATCHER, "deployments", controller, generated=(deployments,)) == {"get", "list", "watch"}
+
+
+def test_finalizers_are_taken_off_the_parents_of_annotated_controllers_alone():
+    annotated = composite(annotations={"metaloop.dev/on-deletion": "release-finalizers"})
+
+    assert verbs(WATCHER, "things", annotated) == {"get", "list", "patch", "watch"}
+    assert verbs(WATCHER, "things", composite()) == {"get", "list", "watch"}
 
 
 def test_the_uid_of_the_cluster_may_be_read_and_no_other_namespace():

@@ -249,7 +249,7 @@ def release_command(
 
 
 @app.command("rbac")
-def rbac_command(
+def rbac_command(  # noqa: PLR0913 - one for each option
     *,
     controller: Annotated[
         list[Path] | None,
@@ -259,6 +259,12 @@ def rbac_command(
         list[ResourceId] | None,
         typer.Option(help="A resource that customize hooks select, as v1/secrets; may be repeated.", parser=_resource, metavar="RESOURCE"),
     ] = None,
+    generated: Annotated[
+        list[ResourceId] | None,
+        typer.Option(
+            help="A resource that generators return, as apps/v1/deployments; may be repeated.", parser=_resource, metavar="RESOURCE"
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Compare with what the accounts may do: print what is missing or too much, and fail if anything."),
@@ -267,7 +273,15 @@ def rbac_command(
     kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
 ) -> None:
     """Print the roles that watcher and reconcilers need for some controllers, and nothing else."""
-    run(rbac(RbacOptions(files=controller or (), related=related or (), kubeconfig=kubeconfig, namespace=namespace, is_check=check)))
+    options = RbacOptions(
+        files=controller or (),
+        related=related or (),
+        generated=generated or (),
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+        is_check=check,
+    )
+    run(rbac(options))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from metaloop.devkit.dryrun.controllers import installed
 from metaloop.devkit.errors import DevkitError
 from metaloop.devkit.rbac.manifests import as_yaml, roles
 from metaloop.devkit.rbac.review import review
-from metaloop.devkit.rbac.rules import Need, Service, needs_of, selects_related
+from metaloop.devkit.rbac.rules import Need, Service, generates, needs_of, selects_related
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class RbacOptions:
     files: Sequence[Path]
     """Manifests with controllers; none: those that are installed."""
     related: Sequence[ResourceId]
+    generated: Sequence[ResourceId]
     kubeconfig: str
     namespace: str
     is_check: bool
@@ -37,10 +38,13 @@ async def rbac(options: RbacOptions) -> None:
     Raises DevkitError where a check finds something.
     """
     controllers = _in_files(options.files) if options.files else await _installed(options.kubeconfig)
-    needs = {service: needs_of(service, controllers, related=options.related) for service in Service}
+    needs = {service: needs_of(service, controllers, related=options.related, generated=options.generated) for service in Service}
     for controller in selects_related(controllers):
         if not options.related:
             console.message(f"{controller.kind} {controller.name} has a customize hook: name what it selects by --related")
+    for controller in generates(controllers):
+        if not options.generated:
+            console.message(f"the hook of {controller.kind} {controller.name} decides what it creates: name these resources by --generated")
     if options.is_check:
         await _check(needs, options)
     else:

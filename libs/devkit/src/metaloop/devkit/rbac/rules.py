@@ -4,7 +4,8 @@ Rules:
 
 - Nothing here reads a cluster. Needs follow from the specs of controllers alone.
 - A need has no wildcard: each names one resource.
-- What a customize hook selects is not in its controller's spec: the caller has to name these resources.
+- What a customize hook selects, or a generator returns, is not in its controller's spec: the caller has to name these
+  resources.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from metaloop.common.api import API_VERSION
+from metaloop.common.api import API_VERSION, ON_DELETION_ANNOTATION, RELEASE_FINALIZERS
 from metaloop.common.api.controller import Controller
 from metaloop.common.api.kinds import KINDS
 from metaloop.common.json import JsonObject
+from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceId, group_of
 from metaloop.watcher.core.kinds.registry import WORLDS
 
@@ -49,16 +51,18 @@ _CLUSTER_UID = Need(group="", resource="namespaces", verbs=("get",), names=("kub
 _NAMESPACES = ResourceId("v1", "namespaces")
 
 
-def needs_of(service: Service, controllers: Sequence[Controller], *, related: Sequence[ResourceId] = ()) -> list[Need]:
+def needs_of(
+    service: Service, controllers: Sequence[Controller], *, related: Sequence[ResourceId] = (), generated: Sequence[ResourceId] = ()
+) -> list[Need]:
     """What a service needs to serve these controllers; one need for each resource, in order.
 
-    `related` are the resources that customize hooks select.
+    `related` are the resources that customize hooks select, `generated` those that generators return.
     """
     match service:
         case Service.WATCHER:
-            needs = _of_watcher(controllers, related)
+            needs = _of_watcher(controllers, related=related, generated=generated)
         case Service.RECONCILER:
-            needs = _of_reconciler(controllers)
+            needs = _of_reconciler(controllers, generated=generated)
     return _merged(needs)
 
 
@@ -77,11 +81,16 @@ def selects_related(controllers: Iterable[Controller]) -> list[Controller]:
     return [controller for controller in controllers if controller.hooks.customize is not None]
 
 
+def generates(controllers: Iterable[Controller]) -> list[Controller]:
+    """The controllers whose hooks decide which resources they create, as their specs declare none."""
+    return [controller for controller in controllers if controller.subscribes]
+
+
 def _key(need: Need) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     return need.group, need.verbs, need.names
 
 
-def _of_watcher(controllers: Sequence[Controller], related: Sequence[ResourceId]) -> Iterator[Need]:
+def _of_watcher(controllers: Sequence[Controller], *, related: Sequence[ResourceId], generated: Sequence[ResourceId]) -> Iterator[Need]:
     yield from (_EVENTS, _CLUSTER_UID)
     yield Need(group="apiextensions.k8s.io", resource="customresourcedefinitions", verbs=_READ)
     yield Need(group="apiregistration.k8s.io", resource="apiservices", verbs=_READ)
@@ -91,15 +100,20 @@ def _of_watcher(controllers: Sequence[Controller], related: Sequence[ResourceId]
     yield Need(group=_OUR_GROUP, resource="controllerrevisions", verbs=_READ)
     if related or selects_related(controllers):
         yield _need(_NAMESPACES, _READ)
-    for resource in related:
+    for resource in (*related, *generated):
         yield _need(resource, _READ)
     for controller in controllers:
+        if unstructured.annotations(controller.raw).get(ON_DELETION_ANNOTATION) == RELEASE_FINALIZERS:
+            for parent in controller.parents:
+                yield _need(parent.resource, ("patch",))
         for resource in WORLDS[controller.kind].required(controller):
             yield _need(resource, _READ)
 
 
-def _of_reconciler(controllers: Sequence[Controller]) -> Iterator[Need]:
+def _of_reconciler(controllers: Sequence[Controller], *, generated: Sequence[ResourceId]) -> Iterator[Need]:
     yield from (_EVENTS, _CLUSTER_UID)
+    for resource in generated:
+        yield _need(resource, _CHILD)
     for controller in controllers:
         for parent in controller.parents:
             yield _need(parent.resource, _PARENT)
