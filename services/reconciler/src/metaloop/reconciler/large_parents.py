@@ -99,11 +99,13 @@ class Room:
         self._slot = slot
 
     async def __aenter__(self) -> None:
+        has_entered = False
         try:
             await self._large.enter_if_large(self._key, self._slot)
-        except BaseException:
-            self._large.leave(self._key)
-            raise
+            has_entered = True
+        finally:
+            if not has_entered:
+                self._large.leave(self._key)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._large.leave(self._key)
