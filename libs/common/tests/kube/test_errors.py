@@ -102,3 +102,38 @@ def test_objects_that_validation_quotes_are_left_out_of_the_message():
     status = ApiStatus(code=422, reason="Invalid", message=f"spec.template: Invalid value: {quoted}: field is immutable")
 
     assert "spec.template: Invalid value: {…}: field is immutable" in str(errors.refusal(status, request="PUT /x"))
+
+
+DENIED = 'things.example.com "a" is forbidden: User "system:serviceaccount:metaloop:watcher" cannot %s resource "%s" in API group "%s" %s'
+
+
+@pytest.mark.parametrize(
+    ("denied", "rule"),
+    [
+        (
+            ("list", "things", "example.com", "at the cluster scope"),
+            '{apiGroups: ["example.com"], resources: [things], verbs: [get, list, watch]} to a ClusterRole',
+        ),
+        (
+            ("create", "secrets", "", 'in the namespace "shop"'),
+            '{apiGroups: [""], resources: [secrets], verbs: [create]} to a Role in the namespace shop',
+        ),
+        (
+            ("patch", "things/status", "example.com", 'in the namespace "shop"'),
+            '{apiGroups: ["example.com"], resources: [things/status], verbs: [patch]} to a Role in the namespace shop',
+        ),
+    ],
+    ids=["a read", "a write", "a status"],
+)
+def test_denial_says_which_rule_would_allow_it(denied: tuple[str, str, str, str], rule: str):
+    problem = errors.refusal(ApiStatus(code=403, reason="Forbidden", message=DENIED % denied), request="GET /x")
+
+    assert str(problem).endswith(f"(GET /x): to allow it, add {rule}")
+
+
+def test_refusal_by_admission_is_told_as_it_is():
+    message = 'admission webhook "policy.example.com" denied the request'
+
+    problem = errors.refusal(ApiStatus(code=403, reason="Forbidden", message=message), request="POST /x")
+
+    assert str(problem).endswith(f"{message} (POST /x)")

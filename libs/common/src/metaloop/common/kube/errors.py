@@ -142,6 +142,13 @@ _REFUSED_WITH_500 = re.compile(
 )
 """Messages with which a healthy API server answers 500 because of one object: it is too large for etcd or gRPC, its
 name is not a path segment, or its admission webhook fails."""
+_RBAC_DENIAL = re.compile(
+    r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '
+    r'(?:in the namespace "(?P<namespace>[^"]+)"|at the cluster scope)'
+)
+"""How the authorizer says which permission is missing."""
+_READS = ("get", "list", "watch")
+"""A reflector needs all three; which one it lacks first does not matter."""
 _QUOTED_OBJECT = re.compile(r"(?<=Invalid value: )\{.{80,}\}(?=: )", re.DOTALL)
 
 
@@ -149,7 +156,10 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
     """The exception for a failure status; its message names `request`."""
     is_mismatch = status.message.startswith(_SCHEMA_MISMATCHES)
     reason = "BadRequest" if is_mismatch else status.reason or _REASON_OF_CODE.get(status.code, "")
-    named = ApiStatus(code=status.code, reason=reason, message=f"{_brief(status.message)} ({request})")
+    message = f"{_brief(status.message)} ({request})"
+    if rule := missing_rule(status.message):
+        message = f"{message}: to allow it, add {rule}"
+    named = ApiStatus(code=status.code, reason=reason, message=message)
     if refused := _REFUSALS.get(reason):
         return refused(named)
     if transient := _TRANSIENTS.get(reason):
@@ -159,6 +169,17 @@ def refusal(status: ApiStatus, *, request: str, retry_after_seconds: float | Non
     if status.code >= 500 and not is_mismatch and not _REFUSED_WITH_500.search(status.message):
         return Unavailable(f"{status.code} {named.message}", retry_after_seconds=retry_after_seconds)
     return Refused(named)
+
+
+def missing_rule(message: str) -> str:
+    """The rule that would allow what the authorizer denied, and where to add it; empty for other messages."""
+    denied = _RBAC_DENIAL.search(message)
+    if denied is None:
+        return ""
+    verb, namespace = denied["verb"], denied["namespace"]
+    verbs = ", ".join(_READS if verb in _READS else (verb,))
+    rule = f'{{apiGroups: ["{denied["group"]}"], resources: [{denied["resource"]}], verbs: [{verbs}]}}'
+    return f"{rule} to a Role in the namespace {namespace}" if namespace else f"{rule} to a ClusterRole"
 
 
 def _brief(message: str) -> str:
