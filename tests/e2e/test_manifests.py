@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, is_object
 from metaloop.common.kube.provision import TOKENS, missing_from
 from metaloop.common.objects import unstructured
 from metaloop.devkit.controlplane import ControlPlane
@@ -180,8 +180,8 @@ async def test_an_example_runs_in_the_cluster(kubectl: Kubectl, in_namespace: tu
 
     [config] = of_kind(objects, "ConfigMap")
     assert unstructured.strings(config["data"]) == {"hook.py": (folder / "hook.py").read_text()}
-    urls = [hook["webhook"]["url"] for obj in objects if "Controller" in str(obj["kind"]) for hook in obj["spec"]["hooks"].values()]  # type: ignore[index, union-attr, call-overload]
-    assert {str(url).rpartition("/")[0] for url in urls} == {f"http://hook.example-{example}:8080"}
+    urls = {url for obj in objects if "Controller" in str(obj["kind"]) for url in _urls_of(obj)}
+    assert {url.rpartition("/")[0] for url in urls} == {f"http://hook.example-{example}:8080"}
     pods = [
         {**obj, "metadata": {**unstructured.metadata(obj), "namespace": NAMESPACE}} for obj in of_kind(objects, "Deployment", "Service")
     ]
@@ -192,6 +192,13 @@ async def test_an_example_runs_in_the_cluster(kubectl: Kubectl, in_namespace: tu
 async def _are_there(cluster: Cluster, wanted: Mapping[str, int]) -> None:
     found = [unstructured.labels(pod)["app.kubernetes.io/name"] for pod in await cluster.list(PODS_OF_A_CLUSTER, NAMESPACE)]
     expect({name: found.count(name) for name in wanted} == wanted, f"there are {sorted(found)}")
+
+
+def _urls_of(controller: JsonObject) -> list[str]:
+    """The URLs of a controller's webhooks; the generator is that of a ComponentController."""
+    spec = unstructured.child_object(controller, "spec")
+    hooks = [*unstructured.child_object(spec, "hooks").values(), spec.get("generator")]
+    return [unstructured.text(unstructured.child_object(hook, "webhook"), "url") for hook in hooks if is_object(hook)]
 
 
 def _path(container: JsonObject, probe: str) -> str:
