@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metaloop.common.json import JsonObject, JsonValue
+from metaloop.common.json import JsonObject, JsonValue, loads
 from metaloop.common.objects import unstructured
 from metaloop.common.objects.resource import ResourceInfo
-from metaloop.devkit.testbed.cluster import COMPONENTS
+from metaloop.devkit.testbed.cluster import COMPONENTS, CONFIG_MAPS
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.story import STORY_LABEL, Story
 from metaloop.devkit.testbed.webhook import Behaviour, Call
@@ -91,6 +91,15 @@ class Deployed:
         """Raise AssertionError unless the inventory has these phases."""
         found = await self.phases()
         expect(found == phases, f"the inventory is {found}, not {phases}")
+
+    async def lists(self, *names: str) -> None:
+        """Raise AssertionError unless the ConfigMaps with the inventory list these objects, and there are no others."""
+        named = (await self.status()).get("inventoryConfigMaps")
+        found = await self.story.cluster.list(CONFIG_MAPS, self.name, labels=f"{PREFIX}/owner-id")
+        pieces = {unstructured.name(each): each for each in found if "-inventory-" in unstructured.name(each)}
+        expect([*pieces] == named, f"the status names {named}, and there are {[*pieces]}")
+        rows = [row for each in pieces.values() for row in loads(str(unstructured.child_object(each, "data")["inventory"]))]
+        expect([row["name"] for row in rows] == [*names], f"the inventory is {rows}")
 
     async def exists(self, resource: ResourceInfo, name: str, *, within: str = "") -> JsonObject:
         """The object. Raises AssertionError if it does not exist."""

@@ -2,14 +2,19 @@
 
 import pytest
 
-from metaloop.common.json import JsonObject
+from metaloop.common.json import JsonObject, JsonValue
 from metaloop.common.objects import unstructured
+from metaloop.common.objects.resource import ResourceInfo
+from metaloop.devkit.testbed.builtin import SECRETS
 from metaloop.devkit.testbed.cluster import CONFIG_MAPS, NAMESPACES
 from metaloop.devkit.testbed.eventually import eventually, expect, steadily
 from metaloop.devkit.testbed.manifests import config_map
 from metaloop.devkit.testbed.story import Story
 
 from .deployed import DEPLOYMENTS, PREFIX, Deployed, annotated, answering, deployment, namespace
+
+ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="roles", kind="Role", namespaced=True)
+BINDINGS = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="rolebindings", kind="RoleBinding", namespaced=True)
 
 
 @pytest.fixture
@@ -124,3 +129,37 @@ async def test_orphaned_object_stays_when_its_component_goes(deployed: Deployed)
 
     await deployed.is_gone(CONFIG_MAPS, "b")
     await deployed.exists(CONFIG_MAPS, "a")
+
+
+async def test_inventory_may_be_in_config_maps(deployed: Deployed) -> None:
+    await deployed.install(answering(config_map("a"), config_map("b")), inventoryStorage="ConfigMap")
+    await deployed.story.parent("app")
+    status = await eventually(lambda: deployed.is_in_state("Ready"))
+    assert "inventory" not in status
+    await eventually(lambda: deployed.lists("a", "b"))
+
+    deployed.story.now_answers(answering(config_map("b")), "generate")
+    await deployed.story.change("app", text="changed")
+    await eventually(lambda: deployed.is_gone(CONFIG_MAPS, "a"))
+    await eventually(lambda: deployed.lists("b"))
+
+    await deployed.delete()
+    await eventually(lambda: deployed.is_gone(deployed.story.parents, "app"))
+    await deployed.is_gone(CONFIG_MAPS, "b")
+
+
+async def test_objects_are_written_with_the_rights_of_the_service_account(deployed: Deployed) -> None:
+    cluster, name = deployed.story.cluster, deployed.name
+    rules: JsonValue = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update", "delete"]}]
+    subject: JsonObject = {"kind": "ServiceAccount", "name": "deployer", "namespace": name}
+    reference: JsonObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"}
+    await cluster.create(ROLES, {"metadata": {"name": "deployer"}, "rules": rules}, namespace=name)
+    await cluster.create(BINDINGS, {"metadata": {"name": "deployer"}, "subjects": [subject], "roleRef": reference}, namespace=name)
+    secret: JsonObject = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "forbidden"}}
+    await deployed.install(answering(config_map("allowed"), annotated(secret, apply_order="1")), defaultServiceAccount="deployer")
+
+    await deployed.story.parent("app")
+
+    await eventually(lambda: deployed.exists(CONFIG_MAPS, "allowed"))
+    await eventually(lambda: deployed.is_in_state("Error", containing=f"system:serviceaccount:{name}:deployer"))
+    await deployed.is_gone(SECRETS, "forbidden")
