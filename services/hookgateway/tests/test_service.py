@@ -85,6 +85,17 @@ async def test_reconcilers_with_the_token_are_served():
     assert "authorization" not in hook.requests[0].headers
 
 
+async def test_two_tokens_are_accepted_while_one_replaces_the_other():
+    async with serving(answers(200)) as hook, gateway_process(gateway_token="letmein", gateway_other_token="former") as gateway:
+        for token in ("letmein", "former"):
+            gateway.headers["Authorization"] = f"Bearer {token}"
+            assert await gateway.call(hook.url()) == OK
+
+        wrong = await gateway.post("http://hooks/", Authorization="Bearer neither")
+
+    assert wrong.status_code == 401
+
+
 async def test_target_may_hold_long_inline_certificates(gateway: GatewayProcess):
     bundle = Authority("ours").certificate_pem.decode() * 150
     async with serving(answers(200)) as hook:

@@ -161,6 +161,16 @@ async def test_connection_that_was_idle_too_long_is_not_reused():
     assert server.connections == 2
 
 
+async def test_connection_that_is_too_old_gets_no_further_request():
+    """A gateway that is started later gets connections only when new ones are opened."""
+    async with serving(OK, OK, OK) as server:
+        with closing(Peer(server.url, longest_seconds=0)) as peer:
+            await asyncio.gather(*(peer.ask("POST", "/", b"", b"{}") for _ in range(2)))
+            await peer.ask("POST", "/", b"", b"{}")
+
+    assert server.connections == 3
+
+
 async def test_idempotent_request_is_sent_again_after_a_stale_connection():
     async with serving(OK, CLOSES, OK) as server:
         with closing(Peer(server.url)) as peer:

@@ -50,7 +50,7 @@ async def assembled(service: Service, settings: Settings, objects: ObjectWatcher
         credentials = CredentialStore(objects)
         gateway = gateway_of(settings, credentials, opened=opened)
         stack.push_async_callback(gateway.close)
-        calls = CallRoute(gateway, token=settings.gateway_token, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
+        calls = CallRoute(gateway, tokens=settings.accepted_tokens, max_request_bytes=settings.max_request_bytes, stopping=service.stopping)
         calls.mount(service.app)
         export_connect_limits(gateway.connect_limits)
         service.run("credentials", credentials.run)

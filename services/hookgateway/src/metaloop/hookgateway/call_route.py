@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from hmac import compare_digest
 from typing import Final
@@ -46,7 +47,7 @@ class CallRoute:
     A call is cancelled when its caller disconnects, or does not renew its lease.
     """
 
-    def __init__(self, gateway: Gateway, *, token: str, max_request_bytes: int, stopping: asyncio.Event) -> None:
+    def __init__(self, gateway: Gateway, *, tokens: Sequence[str], max_request_bytes: int, stopping: asyncio.Event) -> None:
         self._gateway = gateway
         self._stopping = stopping
         """Set when this process is about to end. From then on, new calls are refused."""
@@ -56,7 +57,8 @@ class CallRoute:
         """Set while no call is in flight."""
 
         self._idle.set()
-        self._token = f"Bearer {token}".encode() if token else b""
+        self._admitted = [f"Bearer {token}".encode() for token in tokens]
+        """The values of the header of which a caller must send one; empty: everybody may call."""
         self._max_request_bytes = max_request_bytes
 
     def mount(self, app: App) -> None:
@@ -87,10 +89,14 @@ class CallRoute:
             name, body = verdict_to_wire(verdict)
             await _send(send, 200, [(_VERDICT_KEY, name.encode()), (b"content-type", b"application/json")], body)
 
+    def _is_admitted(self, authorization: bytes) -> bool:
+        """Whether a caller knows one of the tokens."""
+        return any(compare_digest(authorization, admitted) for admitted in self._admitted)
+
     async def _verdict(self, headers: dict[bytes, bytes], incoming: IncomingCall, *, is_leased: bool) -> Verdict:
         if self._stopping.is_set():
             raise Draining("draining: call another gateway")
-        if self._token and not compare_digest(headers.get(b"authorization", b""), self._token):
+        if self._admitted and not self._is_admitted(headers.get(b"authorization", b"")):
             raise WrongToken("wrong token")
         received = await incoming.leased_body() if is_leased else LeasedBody(await incoming.body(), None)
         try:

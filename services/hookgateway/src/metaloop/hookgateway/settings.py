@@ -24,6 +24,9 @@ class Settings(ServiceSettings, KubeSettings):
     )
 
     gateway_token: str = Field(default="", repr=False, description="The bearer token that reconcilers must send; empty admits everybody.")
+    gateway_other_token: str = Field(
+        default="", repr=False, description="A second token that is accepted as well, while the first is being replaced; empty: none."
+    )
     gateway_tls_cert_file: str = Field(default="", description="The certificate chain (PEM) to serve HTTPS with; empty serves HTTP.")
     gateway_tls_key_file: str = Field(default="", description="The private key of that certificate.")
     gateway_client_ca_file: str = Field(
@@ -82,6 +85,11 @@ class Settings(ServiceSettings, KubeSettings):
         if not isinstance(value, str):
             return value
         return tuple(ip_network(text.strip(), strict=False) for text in value.split(",") if text.strip())
+
+    @property
+    def accepted_tokens(self) -> tuple[str, ...]:
+        """The tokens of which a reconciler must send one; empty: everybody is admitted."""
+        return tuple(filter(None, (self.gateway_token, self.gateway_other_token)))
 
     @property
     def listener(self) -> Listener:

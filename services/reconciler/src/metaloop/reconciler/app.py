@@ -116,7 +116,14 @@ async def gateway_of(settings: Settings) -> AsyncIterator[Peer]:
     A call may take as long as its webhook's timeout, which the gateway keeps. HookCaller gives up a while after that.
     """
     tls = _gateway_tls(settings)
-    with closing(Peer(settings.gateway_url, tls=tls, idle_seconds=_GATEWAY_IDLE_SECONDS, connect_seconds=_CONNECT_SECONDS)) as gateway:
+    gateway = Peer(
+        settings.gateway_url,
+        tls=tls,
+        idle_seconds=_GATEWAY_IDLE_SECONDS,
+        longest_seconds=settings.gateway_connection_seconds,
+        connect_seconds=_CONNECT_SECONDS,
+    )
+    with closing(gateway):
         yield gateway
 
 

@@ -23,6 +23,11 @@ class Settings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerSettings
     )
     gateway_client_cert_file: str = Field(default="", description="The certificate (PEM) to present to a gateway that requires one.")
     gateway_client_key_file: str = Field(default="", description="The private key of that certificate, if it is in another file.")
+    gateway_connection_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="How long a connection to the gateway is used. New ones are balanced again, so that replicas that were added get calls.",
+    )
     active_jobs: int = Field(
         default=8,
         gt=0,

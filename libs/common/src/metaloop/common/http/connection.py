@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         """Whether the pieces of a request are being sent."""
         self._owed = b""
         """The end of the last body, which was left open until its answer came."""
+        self._opened_at = self._loop.time()
         self._idle_since = 0.0
         """When its last answer was complete, by the event loop's clock."""
 
@@ -60,6 +61,11 @@ class Connection(asyncio.Protocol):
     def idle_seconds(self) -> float:
         """How long it has not been used."""
         return self._loop.time() - self._idle_since
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it was opened."""
+        return self._loop.time() - self._opened_at
 
     async def exchange(self, *request: bytes, rest: Iterable[bytes] = (), follow: Follow | None = None, permit: Permit = always) -> Answer:
         """Send a request, given in parts, and return its answer. The `rest` is made as fast as the server takes it.

@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
+from math import inf
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -69,13 +70,14 @@ class Peer:
     Requests may run concurrently, each on its own connection; their number is the caller's to limit.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a URL, and how connections to it are made and kept
         self,
         url: str,
         *,
         tls: ssl.SSLContext | None = None,
         server_hostname: str | None = None,
         idle_seconds: float = 30.0,
+        longest_seconds: float = inf,
         connect_seconds: float = 5.0,
     ) -> None:
         parts = urlsplit(url)
@@ -86,6 +88,8 @@ class Peer:
         self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._server_hostname = server_hostname or self._host
         self._idle_seconds = idle_seconds
+        self._longest_seconds = longest_seconds
+        """After so long a connection gets no further request: so servers that came later get their share."""
         self._connect_seconds = connect_seconds
         self._kept: list[Connection] = []
         """The most recently used connection is the last."""
@@ -142,7 +146,7 @@ class Peer:
         """
         while self._kept:
             connection = self._kept.pop()
-            if connection.is_usable and connection.idle_seconds < self._idle_seconds:
+            if connection.is_usable and connection.idle_seconds < self._idle_seconds and connection.age_seconds < self._longest_seconds:
                 return connection
             connection.cut()
         return None

@@ -24,9 +24,9 @@ from metaloop.common.settings import KubeSettings, load_settings
 SECRETS: Final = ResourceInfo(api_version="v1", resource="secrets", kind="Secret", namespaced=True)
 _SERVICES: Final = ("watcher", "reconciler")
 _SLOTS: Final = ("a", "b")
-TOKENS: Final = ("gateway", "nats-route", *(f"nats-{service}-{slot}" for service in _SERVICES for slot in _SLOTS))
+TOKENS: Final = ("gateway", "gateway-other", "nats-route", *(f"nats-{service}-{slot}" for service in _SERVICES for slot in _SLOTS))
 """The keys that hold random tokens. NATS knows two users for each service, so that one of them can be changed while the
-other is in use."""
+other is in use; and the gateway accepts two tokens."""
 
 
 class ProvisionSettings(KubeSettings):
