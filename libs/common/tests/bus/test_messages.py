@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metaloop.common.bus.messages import ClaimRequest, HeldLease, Presence, RelatedRequest, Renewal
-from metaloop.common.job import Job, JobKey
+from metaloop.common.job import Job, JobKey, UnknownVersion
+from metaloop.common.json import JsonValue, dumps
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.objects.selector import Requirement, Selector
 from metaloop.common.related_query import InNamespace, InNamespacesWith, RelatedQuery
@@ -65,6 +66,27 @@ READERS: dict[str, Callable[[bytes], object]] = {
 def test_bytes_of_something_else_are_refused(read: Callable[[bytes], object], wire: bytes):
     with pytest.raises((ValueError, KeyError, TypeError)):
         read(wire)
+
+
+@pytest.mark.parametrize(
+    ("read", "wire"),
+    [
+        (Job.from_bytes, {"version": 2, "jobs": []}),
+        (ClaimRequest.from_bytes, [{"of": "another form"}, "w", 1, "", 2]),
+        (SyncReport.from_bytes, {"version": 2}),
+    ],
+    ids=["job", "claim", "report"],
+)
+def test_message_of_another_version_is_refused_and_not_read(read: Callable[[bytes], object], wire: JsonValue):
+    with pytest.raises(UnknownVersion, match="a message of version 2"):
+        read(dumps(wire))
+
+
+def test_message_without_a_version_is_of_the_first():
+    job = {"key": job_key().to_wire(), "shard": "0", "reason": "r", "traceparent": ""}
+
+    assert Job.from_bytes(dumps(job)).key == job_key()
+    assert ClaimRequest.from_bytes(dumps([job_key().to_wire(), "w", 1, "c"])).cluster == "c"
 
 
 def test_presence_of_a_rank_that_there_is_not_is_refused():

@@ -12,10 +12,33 @@ anew. The queue of jobs is
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from metaloop.common.json import dumps, loads
+from metaloop.common.json import JsonValue, dumps, is_object, loads
 from metaloop.common.objects.resource import ResourceId
+
+WIRE_VERSION: Final = 1
+"""The version of what watchers and workers say to one another.
+
+Jobs, claims and reports carry it. Whoever does not know a version refuses the message. It changes when a message means
+something else than before, and not when a field is added that older versions may ignore."""
+
+
+class UnknownVersion(ValueError):
+    """A message of a version that this process does not know: another one does, or will once it was upgraded."""
+
+
+def check_version(version: object) -> None:
+    """Return for the version that this process knows; one that names none is of the first. Raises UnknownVersion."""
+    if version not in {None, WIRE_VERSION}:
+        raise UnknownVersion(f"a message of version {version}: this process knows version {WIRE_VERSION}")
+
+
+def check_message(raw: JsonValue) -> None:
+    """Return for an object of the version that this process knows. Raises UnknownVersion, and TypeError otherwise."""
+    if not is_object(raw):
+        raise TypeError("a message has to be an object")
+    check_version(raw.get("version"))
 
 
 class ControllerId(NamedTuple):
@@ -78,11 +101,20 @@ class Job:
     """The trace that it belongs to; empty for none."""
 
     def to_bytes(self) -> bytes:
-        """Its wire form, JSON `{key, shard, reason, traceparent}`."""
-        return dumps({"key": self.key.to_wire(), "shard": self.shard, "reason": self.reason, "traceparent": self.traceparent})
+        """Its wire form, JSON `{version, key, shard, reason, traceparent}`."""
+        return dumps(
+            {
+                "version": WIRE_VERSION,
+                "key": self.key.to_wire(),
+                "shard": self.shard,
+                "reason": self.reason,
+                "traceparent": self.traceparent,
+            }
+        )
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "Job":
-        """The job of a wire form; raises ValueError, KeyError or TypeError for anything else."""
+        """The job of a wire form. Raises UnknownVersion, and ValueError, KeyError or TypeError for anything else."""
         raw = loads(wire)
+        check_message(raw)
         return cls(key=JobKey.from_wire(raw["key"]), shard=raw["shard"], reason=raw["reason"], traceparent=raw["traceparent"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from metaloop.common.faults import AnyFault, Result, fault_of
-from metaloop.common.job import JobKey
+from metaloop.common.job import WIRE_VERSION, JobKey, check_message
 from metaloop.common.json import dumps, loads
 from metaloop.common.objects.resource import ResourceId
 
@@ -71,6 +71,7 @@ class SyncReport:
         """The wire form: JSON with the names of the fields; a write is a list of seven strings."""
         return dumps(
             {
+                "version": WIRE_VERSION,
                 "key": self.key.to_wire(),
                 "lease": self.lease,
                 "result": self.result,
@@ -93,8 +94,9 @@ class SyncReport:
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "SyncReport":
-        """The report from its wire form; raises ValueError, KeyError or TypeError for anything else."""
+        """The report from its wire form. Raises UnknownVersion; ValueError, KeyError or TypeError for anything else."""
         raw = loads(wire)
+        check_message(raw)
         return cls(
             key=JobKey.from_wire(raw["key"]),
             lease=raw["lease"],

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TypeAlias
 
-from metaloop.common.job import JobKey
+from metaloop.common.job import WIRE_VERSION, JobKey, check_version
 from metaloop.common.json import dumps, loads
 from metaloop.common.related_query import RelatedQuery
+
+_VERSION_OF_CLAIM = 4
+"""Where the version stands in a claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +25,18 @@ class ClaimRequest:
     """The UID of the worker's cluster, which a link adds on the way; empty where it doesn't know that."""
 
     def to_bytes(self, *, cluster: str = "") -> bytes:
-        """Its wire form, a JSON array, with the worker's cluster."""
-        return dumps([self.key.to_wire(), self.worker, self.free_slots, cluster])
+        """Its wire form, a JSON array, with the worker's cluster and the version. The version stays at its place."""
+        return dumps([self.key.to_wire(), self.worker, self.free_slots, cluster, WIRE_VERSION])
 
     @classmethod
     def from_bytes(cls, wire: bytes) -> "ClaimRequest":
-        """The request of a wire form. Workers of older versions don't name their cluster."""
-        key, worker, free_slots, *cluster = loads(wire)
+        """The request of a wire form. Raises UnknownVersion.
+
+        Workers of older versions don't name their cluster.
+        """
+        parts = loads(wire)
+        check_version(parts[_VERSION_OF_CLAIM] if len(parts) > _VERSION_OF_CLAIM else None)
+        key, worker, free_slots, *cluster = parts
         return cls(key=JobKey.from_wire(key), worker=worker, free_slots=free_slots, cluster=cluster[0] if cluster else "")
 
 

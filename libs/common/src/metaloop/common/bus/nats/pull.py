@@ -13,7 +13,7 @@ from metaloop.common.bus.nats.connection import NO_RESPONDERS, Connection, Messa
 from metaloop.common.bus.nats.stream import CONSUMER, JobStream
 from metaloop.common.bus.nats.subjects import Subjects
 from metaloop.common.errors import Unavailable
-from metaloop.common.job import Job
+from metaloop.common.job import Job, UnknownVersion
 from metaloop.common.json import dumps
 from metaloop.common.telemetry import fields, get_logger
 
@@ -25,6 +25,8 @@ _EXPIRES_SECONDS = 2.0
 _GRACE_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
+_REFUSED_SECONDS = 0.5
+"""After how long a job of another version is delivered again, to any worker."""
 _NANOSECONDS = 1_000_000_000
 
 _EXPIRED = "408"
@@ -141,10 +143,18 @@ class NatsJobSource:
         self._bell.set()
 
     async def deliver(self, message: Message) -> None:
-        """Hand on one job. A message that can't be read is removed from the stream, since no worker could read it."""
+        """Hand on one job.
+
+        A message of another version comes again: a worker that knows it may take it. One that can't be read is removed
+        from the stream, since no worker could read it.
+        """
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         try:
             job = Job.from_bytes(message.data)
+        except UnknownVersion as error:
+            log.warning("bus.job_refused", **{fields.SUBJECT: message.subject, fields.ERROR: str(error)})
+            await self.connection.publish(message.reply, b"-NAK " + dumps({"delay": int(_REFUSED_SECONDS * _NANOSECONDS)}))
+            return
         except (ValueError, KeyError, TypeError) as error:
             log.warning("bus.unreadable_job", **{fields.SUBJECT: message.subject, fields.ERROR: repr(error)})
             await self.connection.publish(message.reply, b"+TERM")

@@ -14,12 +14,17 @@ from metaloop.common.bus.nats.stream import JobStream, StreamSettings
 from metaloop.common.bus.nats.stream_owner import claim_refusal, is_foreign, other_cluster
 from metaloop.common.bus.nats.subjects import lease_of
 from metaloop.common.errors import NobodyThere, OtherCluster
-from metaloop.common.job import ControllerId, Job
+from metaloop.common.job import ControllerId, Job, UnknownVersion
 from metaloop.common.json import dumps
-from metaloop.common.observation import reply_to_pieces
+from metaloop.common.observation import Busy, reply_to_pieces
 from metaloop.common.report import SyncReport
+from metaloop.common.telemetry import fields, get_logger
+
+log = get_logger()
 
 _OWNER_TIMEOUT_SECONDS = 0.3
+_REFUSED_SECONDS = 0.5
+"""After how long a worker of another version gives a job back, to any worker."""
 
 
 class NatsWatcherLink:
@@ -149,8 +154,12 @@ class NatsWatcherLink:
 
         async def report(message: Message) -> None:
             whole = reports.whole(message.data)
-            if whole is not None:
+            if whole is None:
+                return
+            try:
                 handler.take_report(SyncReport.from_bytes(whole))
+            except UnknownVersion as error:  # the lease ends, and the key is synced again
+                log.warning("bus.report_refused", **{fields.ERROR: str(error)})
 
         async def receipt(message: Message) -> None:
             handler.take_receipt(lease_of(message.subject))
@@ -166,7 +175,11 @@ class NatsWatcherLink:
         """Claims and related objects, whose replies may be large."""
 
         def claim(wire: bytes) -> Sequence[bytes]:
-            request = ClaimRequest.from_bytes(wire)
+            try:
+                request = ClaimRequest.from_bytes(wire)
+            except UnknownVersion as error:
+                log.warning("bus.claim_refused", **{fields.ERROR: str(error)})
+                return reply_to_pieces(Busy(retry_seconds=_REFUSED_SECONDS))
             if self._is_foreign(request.cluster):
                 return (claim_refusal(self._stream.cluster),)
             if self._stream.is_refused:
