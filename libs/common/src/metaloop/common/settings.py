@@ -104,6 +104,15 @@ class NatsSettings(EnvironmentSettings):
         max_length=64,
         description="Begins the names of the job stream and of all subjects on the NATS server. Clusters that share a server need one each.",
     )
+    nats_ca_file: str = Field(
+        default="", description="The CA of the NATS servers (PEM). With it, or with a URL that begins with tls://, connections have TLS."
+    )
+    nats_certificate_file: str = Field(
+        default="", description="The certificate chain (PEM) that NATS is shown. It is read again when a connection was lost."
+    )
+    nats_key_file: str = Field(default="", description="The key of that certificate (PEM); empty: it is in the same file.")
+    nats_credentials_file: str = Field(default="", description="A NATS credentials file, with a JWT and its NKey; empty: none.")
+    nats_nkey_file: str = Field(default="", description="A file with the seed of the NKey to log in with; empty: none.")
     ack_wait_seconds: float = Field(
         default=5.0,
         gt=0.5,

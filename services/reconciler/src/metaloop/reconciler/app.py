@@ -12,6 +12,7 @@ from functools import partial
 from metaloop.common.api.kinds import KINDS, Kinds
 from metaloop.common.bus.links import WorkerLink
 from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.login import Login
 from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.worker import NatsWorkerLink
 from metaloop.common.crashes import restarting
@@ -105,7 +106,7 @@ async def assembled(
 async def _linked(settings: Settings, *, cluster: str) -> AsyncIterator[WorkerLink]:
     """A worker's link over NATS, for as long as the block lasts."""
     stream = stream_settings(settings, cluster=cluster)
-    async with connected(settings.nats_url, name="metaloop-reconciler") as connection:
+    async with connected(settings.nats_url, name="metaloop-reconciler", login=Login.of(settings)) as connection:
         yield NatsWorkerLink(connection, stream)
 
 

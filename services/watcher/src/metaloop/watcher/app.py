@@ -9,6 +9,7 @@ from functools import partial
 
 from metaloop.common.bus.links import Leads, WatcherLink
 from metaloop.common.bus.nats.connection import connected
+from metaloop.common.bus.nats.login import Login
 from metaloop.common.bus.nats.stream import stream_settings
 from metaloop.common.bus.nats.watcher import NatsWatcherLink
 from metaloop.common.crashes import restarting
@@ -233,7 +234,7 @@ async def assembled(
 async def _linked(settings: WatcherSettings, *, cluster: str) -> AsyncIterator[WatcherLink]:
     """The shard's link over NATS, for the length of the block."""
     stream = stream_settings(settings, cluster=cluster)
-    async with connected(settings.nats_url, name="metaloop-watcher") as connection:
+    async with connected(settings.nats_url, name="metaloop-watcher", login=Login.of(settings)) as connection:
         yield NatsWatcherLink(connection, stream, shard=settings.share.name)
 
 

@@ -10,6 +10,7 @@ The client library's defaults don't suit a service that runs for months:
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from nats.aio.msg import Msg as Message
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from metaloop.common.bus.nats.login import NO_FILES, Login
 from metaloop.common.bus.nats.subjects import subject_token
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.telemetry import fields, get_logger
@@ -262,16 +264,16 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
+async def connected(url: str, *, name: str, login: Login = NO_FILES) -> AsyncIterator[Connection]:
     """A connection for the length of the block, which the server lists as `name`.
 
     It is established when the block begins. Answers to it have subjects below `_INBOX.<name>`. `url` may name several
-    servers of a cluster, separated by commas. Raises Unavailable where it can't be read, and from within the block when
-    the connection closed for good.
+    servers of a cluster, separated by commas. Raises Unavailable where it or a file of `login` can't be read, and from
+    within the block when the connection closed for good.
     """
     client = Client()
     connection = Connection(client)
-    await _connect(client, connection, servers=[server.strip() for server in url.split(",")], name=name)
+    await _connect(client, connection, servers=[server.strip() for server in url.split(",")], name=name, login=login)
     try:
         await connection.start()
         async with asyncio.TaskGroup() as tasks:
@@ -285,10 +287,15 @@ async def connected(url: str, *, name: str) -> AsyncIterator[Connection]:
         await client.close()
 
 
-async def _connect(client: Client, connection: Connection, *, servers: list[str], name: str) -> None:
+async def _connect(client: Client, connection: Connection, *, servers: list[str], name: str, login: Login) -> None:
+    tls = login.tls(servers=servers)
+    login.check()
+
     async def disconnected() -> None:
         if not client.is_closed:
             log.warning("bus.disconnected")
+        if tls is not None:
+            _reload(login, tls)
 
     try:
         await client.connect(
@@ -299,6 +306,9 @@ async def _connect(client: Client, connection: Connection, *, servers: list[str]
             disconnected_cb=disconnected,
             reconnected_cb=connection.reconnected,
             closed_cb=connection.closed,
+            tls=tls,
+            user_credentials=login.credentials_file or None,
+            nkeys_seed=login.nkey_file or None,
             max_reconnect_attempts=-1,
             reconnect_time_wait=_RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type]  # a float does
             ping_interval=_PING_INTERVAL_SECONDS,
@@ -308,6 +318,14 @@ async def _connect(client: Client, connection: Connection, *, servers: list[str]
         )
     except NatsError as error:
         raise Unavailable(f"connect to NATS: {error}") from error
+
+
+def _reload(login: Login, tls: ssl.SSLContext) -> None:
+    """Read the certificates again, as they may have been replaced. Where they cannot be read, the former ones serve."""
+    try:
+        login.load(tls)
+    except Unavailable as problem:
+        log.warning("bus.certificates_kept", **{fields.ERROR: str(problem)})
 
 
 def _inbox_prefix(name: str) -> str:
