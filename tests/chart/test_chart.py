@@ -18,6 +18,7 @@ from metaloop.devkit.controlplane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
+OVERLAYS = ROOT / "deploy" / "kustomize" / "overlays"
 COMPONENTS = ROOT / "deploy" / "kustomize" / "components"
 OF_HELM = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 NOT_RENDERED: Mapping[str, str] = {"Namespace": "--create-namespace makes it", "CustomResourceDefinition": "in the folder crds"}
@@ -79,8 +80,20 @@ def kustomized(kubectl: Path, tmp_path: Path) -> Kustomized:
         (("--set", "credentials.create=false"), ()),
         (("--set", "logLevel=debug", "--set-string", "watcher.env.METALOOP_DEBUG_PORT=8091"), ("credentials", "debug")),
         (("--set", "reconciler.applyStrategy=server-side-apply"), ("credentials", "ssa")),
+        (("--set", "rbac.releaseFinalizers=true,rbac.escalate=true"), ("credentials", "release-finalizers", "escalate")),
+        (("--set", "tls.enabled=true"), ("credentials", "tls")),
+        (("--set", "tls.enabled=true,highAvailability=true"), ("credentials", "ha", "tls")),
     ],
-    ids=["default", "highAvailability", "own credentials", "debug", "server-side apply"],
+    ids=[
+        "default",
+        "highAvailability",
+        "own credentials",
+        "debug",
+        "server-side apply",
+        "further rights",
+        "TLS",
+        "TLS with highAvailability",
+    ],
 )
 def test_chart_renders_what_kustomize_renders(helm: Helm, kustomized: Kustomized, options: tuple[str, ...], components: tuple[str, ...]):
     expected = by_name(kustomized(*components))
@@ -90,6 +103,24 @@ def test_chart_renders_what_kustomize_renders(helm: Helm, kustomized: Kustomized
     assert found.keys() == expected.keys()
     for name, obj in expected.items():
         assert found[name] == obj, name
+
+
+def test_chart_for_some_namespaces_renders_what_the_overlay_does(helm: Helm, kubectl: Path):
+    options = ("watcher.replicas=1", "reconciler.replicas=1", "hookgateway.replicas=1", "image.tag=dev", "namespaces={default}")
+    done = subprocess.run([kubectl, "kustomize", OVERLAYS / "namespaced"], capture_output=True, text=True, check=True)
+
+    found = by_name(helm.rendered(*(word for option in options for word in ("--set", option))))
+
+    assert found == by_name(list(yaml.safe_load_all(done.stdout)))
+
+
+def test_each_namespace_has_bindings_of_its_own(helm: Helm):
+    objects = helm.rendered("--set", "namespaces={shop,stock}")
+
+    bound = {
+        unstructured.namespace(obj) for obj in objects if obj["kind"] == "RoleBinding" and unstructured.name(obj) == "metaloop-reconciler"
+    }
+    assert bound == {"shop", "stock"}
 
 
 def test_crds_are_those_that_kustomize_installs(kustomized: Kustomized):
@@ -150,7 +181,7 @@ def test_values_reach_the_pods(helm: Helm):
 def test_an_autoscaler_may_own_the_replicas(helm: Helm):
     objects = by_name(helm.rendered("--set", "reconciler.replicas=null"))
 
-    reconciler = objects["Deployment/reconciler"]
+    reconciler = objects["Deployment/metaloop/reconciler"]
     assert is_object(reconciler)
     assert "replicas" not in unstructured.child_object(reconciler, "spec")
 
@@ -206,7 +237,7 @@ def by_name(objects: Iterable[JsonObject]) -> dict[str, JsonValue]:
         plain["metadata"].pop("annotations", None)
         plain["metadata"]["labels"] = {key: value for key, value in unstructured.labels(obj).items() if key not in OF_HELM}
         plain.get("spec", {}).pop("ttlSecondsAfterFinished", None)
-        found[f"{obj['kind']}/{plain['metadata']['name']}"] = in_order(plain)
+        found[f"{obj['kind']}/{plain['metadata'].get('namespace', '')}/{plain['metadata']['name']}"] = in_order(plain)
     return found
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from metaloop.common.api.kinds import parse_controller
 from metaloop.common.bus.nats.connection import connected
@@ -23,13 +24,13 @@ from metaloop.devkit import probes
 from metaloop.devkit.broker import nats_server
 from metaloop.devkit.ports import LOOPBACK, free_ports
 from metaloop.devkit.processes import Group, Program, group
-from metaloop.devkit.rbac.review import review
+from metaloop.devkit.rbac.review import Access, may, review
 from metaloop.devkit.rbac.rules import Need, needs_of, rules_of
 from metaloop.devkit.rbac.rules import Service as RbacService
 from metaloop.devkit.stack import Service, Stack
 from metaloop.devkit.testbed.account import Account
 from metaloop.devkit.testbed.builtin import SECRETS
-from metaloop.devkit.testbed.cluster import Cluster
+from metaloop.devkit.testbed.cluster import COMPOSITES, Cluster
 from metaloop.devkit.testbed.eventually import eventually, expect
 from metaloop.devkit.testbed.lab import Lab, Platform, install_parent
 from metaloop.devkit.testbed.manifests import child_rule, composite
@@ -42,7 +43,73 @@ from .manifests import NAMESPACE, OVERLAYS, SERVICES, Kubectl, containers, of_ki
 LEASES = ResourceInfo(api_version="coordination.k8s.io/v1", resource="leases", kind="Lease", namespaced=True)
 CLUSTER_ROLES = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="clusterroles", kind="ClusterRole", namespaced=False)
 ROLE_BINDINGS = ResourceInfo(api_version="rbac.authorization.k8s.io/v1", resource="rolebindings", kind="RoleBinding", namespaced=True)
+CLUSTER_ROLE_BINDINGS = ResourceInfo(
+    api_version="rbac.authorization.k8s.io/v1", resource="clusterrolebindings", kind="ClusterRoleBinding", namespaced=False
+)
 SECRET = "metaloop-credentials"
+
+
+def _access(account: str, verb: str, resource: str, *, group: str = "", namespace: str = "", name: str = "") -> Access:
+    return Access(
+        account=f"system:serviceaccount:{NAMESPACE}:{account}", verb=verb, group=group, resource=resource, namespace=namespace, name=name
+    )
+
+
+RBAC = "rbac.authorization.k8s.io"
+SHIPPED: Mapping[Access, bool] = {
+    _access("watcher", "list", "things", group="testbed.example.com"): True,
+    _access("watcher", "watch", "customresourcedefinitions", group="apiextensions.k8s.io"): True,
+    _access("watcher", "patch", "compositecontrollers", group="metacontroller.k8s.io"): True,
+    _access("watcher", "patch", "componentcontrollers/status", group="metaloop.dev"): True,
+    _access("watcher", "create", "events", namespace="default"): True,
+    _access("watcher", "update", "leases", group="coordination.k8s.io", namespace=NAMESPACE): True,
+    _access("watcher", "update", "leases", group="coordination.k8s.io", namespace="kube-system"): False,
+    _access("watcher", "patch", "things", group="testbed.example.com"): False,
+    _access("watcher", "create", "configmaps", namespace="default"): False,
+    _access("watcher", "delete", "things", group="testbed.example.com"): False,
+    _access("reconciler", "create", "configmaps", namespace="default"): True,
+    _access("reconciler", "patch", "things/status", group="testbed.example.com"): True,
+    _access("reconciler", "update", "things/finalizers", group="testbed.example.com"): True,
+    _access("reconciler", "create", "roles", group=RBAC, namespace="default"): True,
+    _access("reconciler", "escalate", "clusterroles", group=RBAC): False,
+    _access("reconciler", "bind", "clusterroles", group=RBAC): False,
+    _access("reconciler", "impersonate", "users"): False,
+    _access("reconciler", "impersonate", "serviceaccounts", namespace="kube-system"): False,
+    _access("hookgateway", "get", "secrets", namespace=NAMESPACE): False,
+    _access("hookgateway", "list", "secrets", namespace="default"): False,
+    _access("hookgateway", "get", "pods", namespace="default"): False,
+    _access("credentials", "create", "secrets", namespace=NAMESPACE): True,
+    _access("credentials", "get", "secrets", namespace=NAMESPACE, name=SECRET): True,
+    _access("credentials", "get", "secrets", namespace=NAMESPACE, name="another"): False,
+    _access("credentials", "create", "secrets", namespace="default"): False,
+    _access("nats", "get", "secrets", namespace=NAMESPACE): False,
+}
+"""What the accounts of `dev` may do, and what they may not."""
+NAMESPACED: Mapping[Access, bool] = {
+    _access("watcher", "list", "compositecontrollers", group="metacontroller.k8s.io"): True,
+    _access("watcher", "list", "customresourcedefinitions", group="apiextensions.k8s.io"): True,
+    _access("watcher", "list", "things", group="testbed.example.com", namespace="narrow"): True,
+    _access("watcher", "list", "things", group="testbed.example.com"): False,
+    _access("watcher", "list", "secrets", namespace="kube-system"): False,
+    _access("watcher", "list", "namespaces"): False,
+    _access("watcher", "get", "namespaces", namespace="kube-system", name="kube-system"): True,
+    _access("watcher", "create", "configmaps", namespace="narrow"): False,
+    _access("reconciler", "create", "configmaps", namespace="narrow"): True,
+    _access("reconciler", "create", "configmaps", namespace="kube-system"): False,
+    _access("reconciler", "patch", "things/status", group="testbed.example.com"): False,
+    _access("reconciler", "create", "clusterroles", group=RBAC): False,
+    _access("reconciler", "escalate", "roles", group=RBAC, namespace="narrow"): False,
+}
+"""The same for `namespaced`, where the namespace `narrow` is served."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def bare(assets: Path) -> AsyncIterator[Platform]:
+    """A cluster of this file's own, with the parents of stories, where each test installs an overlay."""
+    with run_folder() as folder:
+        async with Platform.start(assets, folder) as platform:
+            await install_parent(platform.cluster, THINGS)
+            yield platform
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +117,47 @@ def kubectl(assets: Path) -> Kubectl:
     return Kubectl(assets / "kubectl")
 
 
-async def test_services_work_with_what_they_are_given(assets: Path, kubectl: Kubectl) -> None:
+async def test_services_work_with_what_they_are_given(bare: Platform, kubectl: Kubectl) -> None:
     """Their accounts, with no more permissions than `metaloop rbac` computes, and their users of NATS."""
-    with run_folder() as folder:
-        async with Platform.start(assets, folder) as platform, Webhook.serve() as webhook:
-            await _install(kubectl, platform, "dev")
-            await install_parent(platform.cluster, THINGS)
-            await _narrow_roles(platform)
-            credentials = await _provided(platform, folder)
-            async with _nats_of_the_overlay(kubectl, credentials, folder) as port, _deployed(platform, folder, credentials, port) as stack:
-                story = Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name="deployed")
-                await story.begin()
-                await story.controller()
-                await story.parent("p")
-                await eventually(lambda: story.settled("p"))
-                assert await platform.cluster.list(LEASES, NAMESPACE), "the watcher leads by a Lease"
+    await _install(kubectl, bare, "dev")
+    await eventually(lambda: _allowed_as(bare, SHIPPED))
+    await _narrow_roles(bare)
+    async with _at_work(bare, kubectl, name="deployed") as story:
+        await story.begin()
+        await story.controller()
+        await story.parent("p")
+        await eventually(lambda: story.settled("p"))
+        assert await bare.cluster.list(LEASES, NAMESPACE), "the watcher leads by a Lease"
 
-                await _needs_a_secret(story)
-                await story.parent("q")
-                await eventually(lambda: story.warning(of="q", containing="the gateway lacks the permission to list and watch it"))
+        await _needs_a_secret(story)
+        await story.parent("q")
+        await eventually(lambda: story.warning(of="q", containing="the gateway lacks the permission to list and watch it"))
 
-                await _let_the_gateway_read(platform.cluster, story.name)
-                await eventually(lambda: story.settled("q"), within_seconds=40)
-                await story.end()
+        await _let_the_gateway_read(bare.cluster, story.name)
+        await eventually(lambda: story.settled("q"), within_seconds=40)
+        await story.end()
+
+
+async def test_services_work_in_some_namespaces_with_rights_in_these_alone(bare: Platform, kubectl: Kubectl) -> None:
+    """Each right that is still missing is told on the controller, with the rule that allows it."""
+    await bare.cluster.delete(CLUSTER_ROLE_BINDINGS, "", "metaloop-reconciler")  # whose role cannot be changed
+    await _install(kubectl, bare, "namespaced")
+    async with _at_work(bare, kubectl, name="narrow", NAMESPACES="narrow") as story:
+        await story.begin()
+        await story.controller()
+        missing = '{apiGroups: ["testbed.example.com"], resources: [things], verbs: [get, list, watch]} to a Role in the namespace narrow'
+        await eventually(lambda: _told(story, reason="CannotWatch", text=missing), within_seconds=30)
+
+        await _bind(kubectl, bare, "metaloop-watcher", namespace="narrow")
+        await story.parent("p")
+        await eventually(
+            lambda: _told(story, reason="SyncFailing", text="verbs: [create]} to a Role in the namespace narrow"), within_seconds=30
+        )
+
+        await _bind(kubectl, bare, "metaloop-reconciler", namespace="narrow")
+        await eventually(lambda: story.settled("p"), within_seconds=40)
+        await eventually(lambda: _allowed_as(bare, NAMESPACED))
+        await story.end()
 
 
 async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl: Kubectl, tmp_path: Path) -> None:
@@ -91,13 +176,53 @@ async def test_three_nats_servers_with_that_configuration_keep_each_job(kubectl:
     assert (stream["config"]["num_replicas"], len(stream["cluster"]["replicas"])) == (3, 2)
 
 
+@asynccontextmanager
+async def _at_work(platform: Platform, kubectl: Kubectl, *, name: str, **settings: str) -> AsyncIterator[Story]:
+    """A story of the services as the installed overlay has them; `settings` are the watcher's own."""
+    with run_folder() as folder:
+        credentials = await _provided(platform, folder)
+        async with (
+            Webhook.serve() as webhook,
+            _nats_of_the_overlay(kubectl, credentials, folder) as port,
+            _deployed(platform, folder, credentials, port, **settings) as stack,
+        ):
+            yield Story(lab=Lab(platform=platform, stack=stack, webhook=webhook), name=name)
+
+
+async def _allowed_as(platform: Platform, table: Mapping[Access, bool]) -> None:
+    """Raise AssertionError unless the API server allows and forbids what a table says."""
+    async with KubeClient.connect(str(platform.plane.kubeconfig_path)) as kube:
+        found = {access: await may(kube, access) for access in table}
+    different = [f"{access} is {'allowed' if allowed else 'forbidden'}" for access, allowed in found.items() if allowed != table[access]]
+    expect(not different, "; ".join(different))
+
+
+async def _told(story: Story, *, reason: str, text: str) -> None:
+    """Raise AssertionError unless the story's controller says why it is not ready, with this text."""
+    controller = await story.cluster.get(COMPOSITES, "", story.name)
+    conditions = unstructured.child_objects(unstructured.child_object(controller, "status"), "conditions")
+    said = {str(each["reason"]): str(each["message"]) for each in conditions if each["type"] == "Ready"}
+    expect(text in said.get(reason, ""), f"{story.name} says {said}")
+
+
+async def _bind(kubectl: Kubectl, platform: Platform, name: str, *, namespace: str) -> None:
+    """Create one of the bindings that a namespace needs, as the overlay has it."""
+    [binding] = [
+        obj
+        for obj in of_kind(await kubectl.rendered("namespaced"), "RoleBinding")
+        if unstructured.name(obj) == name and unstructured.namespace(obj) == "default"
+    ]
+    unstructured.metadata(binding)["namespace"] = namespace
+    await platform.cluster.create(ROLE_BINDINGS, binding, namespace=namespace)
+
+
 async def _narrow_roles(platform: Platform) -> None:
     """Replace the rules of the shipped roles by those that the controller needs; a review tells the difference."""
     controller = parse_controller(composite("deployed", parent=THINGS, hook_url="http://127.0.0.1:1/sync", children=[child_rule()]))
     needs = {service: needs_of(service, [controller]) for service in RbacService}
     async with KubeClient.connect(str(platform.plane.kubeconfig_path)) as kube:
         shipped = {str(finding) for finding in await review(kube, needs, namespace=NAMESPACE)}
-        assert "reconciler need not, but may impersonate users" in shipped
+        assert "reconciler need not, but may list secrets" in shipped
         assert not [finding for finding in shipped if "may not" in finding]
 
         for service, needed in needs.items():
@@ -182,8 +307,8 @@ async def _install(kubectl: Kubectl, platform: Platform, overlay: str) -> None:
 
 
 @asynccontextmanager
-async def _deployed(platform: Platform, folder: Path, secret: Mapping[str, str], nats_port: int) -> AsyncIterator[Stack]:
-    """The three services, each with the account and the login that it has in the cluster."""
+async def _deployed(platform: Platform, folder: Path, secret: Mapping[str, str], nats_port: int, **of_watcher: str) -> AsyncIterator[Stack]:
+    """The three services, each with its account and login in the cluster; further settings of the watcher."""
     ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
     shared = {
         "GATEWAY_URL": f"http://{LOOPBACK}:{ports['hookgateway']}",
@@ -195,7 +320,8 @@ async def _deployed(platform: Platform, folder: Path, secret: Mapping[str, str],
         running: dict[str, Service] = {}
         for name, port in ports.items():
             login = f"{secret.get(f'nats-{name}-user', '')}:{secret.get(f'nats-{name}-password', '')}"
-            settings = {**shared, "PORT": str(port), "NATS_URL": f"nats://{login}@{LOOPBACK}:{nats_port}"}
+            own = of_watcher if name == "watcher" else {}
+            settings = {**shared, **own, "PORT": str(port), "NATS_URL": f"nats://{login}@{LOOPBACK}:{nats_port}"}
             running[name] = await _service(daemons, platform, name, settings, folder)
         yield Stack(watchers=(running["watcher"],), hookgateway=running["hookgateway"], reconcilers=(running["reconciler"],))
 

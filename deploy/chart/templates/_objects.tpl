@@ -1,10 +1,10 @@
 {{/* The objects are those of deploy/kustomize, read from the same files; here the values are put into them. */}}
 
-{{/* Metadata: the namespace of the release, and the labels of Helm. */}}
+{{/* Metadata: the namespace of the release, or the given one, and the labels of Helm. */}}
 {{- define "metaloop.metadata" -}}
 {{- $obj := .obj -}}
 {{- $metadata := $obj.metadata -}}
-{{- if not (has $obj.kind (list "ClusterRole" "ClusterRoleBinding")) }}{{ $_ := set $metadata "namespace" .root.Release.Namespace }}{{ end -}}
+{{- if not (has $obj.kind (list "ClusterRole" "ClusterRoleBinding")) }}{{ $_ := set $metadata "namespace" (default .root.Release.Namespace .namespace) }}{{ end -}}
 {{- $labels := dict "app.kubernetes.io/part-of" "metaloop" "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/managed-by" .root.Release.Service "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
 {{- $_ := set $metadata "labels" (merge $labels (default dict $metadata.labels)) -}}
 {{- range $subject := default list $obj.subjects }}{{ $_ := set $subject "namespace" $.root.Release.Namespace }}{{ end -}}
@@ -39,6 +39,7 @@
 {{- $env := $container.env -}}
 {{- with $values.logLevel }}{{ $env = append $env (dict "name" "METALOOP_LOG_LEVEL" "value" .) }}{{ end -}}
 {{- with $values.otlpEndpoint }}{{ $env = append $env (dict "name" "METALOOP_OTLP_ENDPOINT" "value" .) }}{{ end -}}
+{{- if and $values.namespaces (eq $name "watcher") }}{{ $env = append $env (dict "name" "METALOOP_NAMESPACES" "value" (join "," $values.namespaces)) }}{{ end -}}
 {{- with $own.applyStrategy }}{{ $env = append $env (dict "name" "METALOOP_APPLY_STRATEGY" "value" .) }}{{ end -}}
 {{- if and $values.highAvailability (ne $name "hookgateway") }}{{ $env = append $env (dict "name" "METALOOP_STREAM_REPLICAS" "value" "3") }}{{ end -}}
 {{- range $key, $value := $own.env -}}
@@ -58,10 +59,37 @@
 {{/* The configuration of the NATS servers, and a name for it that changes with its content. */}}
 {{- define "metaloop.natsFiles" -}}
 {{- $folder := ternary "components/ha" "base/nats" .Values.highAvailability -}}
-{{- dict "nats.conf" (.Files.Get (printf "%s/nats.conf" $folder)) "users.conf" (.Files.Get "base/nats/users.conf") | toYaml -}}
+{{- $tls := ternary "components/tls" "base/nats" .Values.tls.enabled -}}
+{{- $files := dict "nats.conf" (.Files.Get (printf "%s/nats.conf" $folder)) "users.conf" (.Files.Get "base/nats/users.conf") -}}
+{{- range $name := list "tls.conf" "cluster-tls.conf" }}{{ $_ := set $files $name ($.Files.Get (printf "%s/%s" $tls $name)) }}{{ end -}}
+{{- toYaml $files -}}
 {{- end -}}
 {{- define "metaloop.natsConfigName" -}}
 nats-{{ include "metaloop.natsFiles" . | sha256sum | trunc 10 }}
+{{- end -}}
+
+{{/* Certificates: what components/tls adds to a workload. */}}
+{{- define "metaloop.tls" -}}
+{{- range $text := splitList "\n---\n" (.root.Files.Get "components/tls/pods.yaml") -}}
+{{- $one := fromYaml $text -}}
+{{- if and (eq $one.kind $.obj.kind) (eq $one.metadata.name $.obj.metadata.name) -}}
+{{- $pod := $.obj.spec.template.spec -}}
+{{- $container := first $pod.containers -}}
+{{- $more := first $one.spec.template.spec.containers -}}
+{{- $_ := set $pod "volumes" (concat $pod.volumes $one.spec.template.spec.volumes) -}}
+{{- $_ := set $container "volumeMounts" (concat $container.volumeMounts $more.volumeMounts) -}}
+{{- $env := $container.env -}}
+{{- range $added := default list $more.env -}}
+{{- $kept := list -}}
+{{- range $entry := $env }}{{ if ne $entry.name $added.name }}{{ $kept = append $kept $entry }}{{ end }}{{ end -}}
+{{- $env = append $kept $added -}}
+{{- end -}}
+{{- $_ := set $container "env" $env -}}
+{{- range $probe := list "livenessProbe" "readinessProbe" -}}
+{{- with index $more $probe }}{{ $_ := set (index $container $probe) "httpGet" (merge .httpGet (index $container $probe).httpGet) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* NATS: the StatefulSet and the Service, with what high availability changes. */}}
@@ -114,14 +142,26 @@ nats-{{ include "metaloop.natsFiles" . | sha256sum | trunc 10 }}
 {{- if eq .obj.kind "Job" }}{{ $_ := unset .obj.spec "ttlSecondsAfterFinished" }}{{ end -}}
 {{- end -}}
 
-{{/* The objects of one file. */}}
+{{/* Rights in the whole cluster, where Metaloop serves some namespaces only. */}}
+{{- define "metaloop.restricted" -}}
+{{- range $text := splitList "\n---\n" (.root.Files.Get "components/namespaced/restricted.yaml") -}}
+{{- $one := fromYaml $text -}}
+{{- if and (eq $one.kind $.obj.kind) (eq $one.metadata.name $.obj.metadata.name) -}}
+{{- with $one.rules }}{{ $_ := set $.obj "rules" . }}{{ end -}}
+{{- with $one.roleRef }}{{ $_ := set $.obj "roleRef" . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The objects of one file, in the namespace of the release, or in the given one. */}}
 {{- define "metaloop.file" -}}
 {{- $root := .root -}}
 {{- $file := .file -}}
 {{- range $text := splitList "\n---\n" ($root.Files.Get $file) -}}
 {{- $obj := fromYaml $text -}}
-{{- $context := dict "obj" $obj "root" $root -}}
+{{- $context := dict "obj" $obj "root" $root "namespace" $.namespace -}}
 {{- include "metaloop.metadata" $context -}}
+{{- if and $root.Values.tls.enabled (has $obj.kind (list "StatefulSet" "Deployment")) }}{{ include "metaloop.tls" $context }}{{ end -}}
 {{- if eq $file "base/nats.yaml" -}}
 {{- if has $obj.kind (list "StatefulSet" "Service") }}{{ include "metaloop.nats" $context }}{{ end -}}
 {{- else if hasPrefix "components/credentials/" $file -}}
@@ -133,6 +173,7 @@ nats-{{ include "metaloop.natsFiles" . | sha256sum | trunc 10 }}
 {{- if eq $obj.kind "ServiceAccount" -}}
 {{- with $root.Values.serviceAccount.annotations }}{{ $_ := set $obj.metadata "annotations" (merge (deepCopy .) (default dict $obj.metadata.annotations)) }}{{ end -}}
 {{- end -}}
+{{- if $root.Values.namespaces }}{{ include "metaloop.restricted" $context }}{{ end -}}
 {{- if eq $obj.kind "ClusterRole" -}}
 {{- with index $root.Values.clusterRole (trimPrefix "metaloop-" $obj.metadata.name) }}{{ $_ := set $obj "rules" . }}{{ end -}}
 {{- end -}}

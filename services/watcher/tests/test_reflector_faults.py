@@ -65,8 +65,8 @@ class Watched:
 
     def broke(self, *, seconds_ago: float) -> None:
         """From now on it counts as behind since then."""
-        self.cache.status.catch_up = CatchUp()
-        self.cache.status.catch_up.broke(asyncio.get_running_loop().time() - seconds_ago)
+        self.cache.sections[""].status.catch_up = CatchUp()
+        self.cache.sections[""].status.catch_up.broke(asyncio.get_running_loop().time() - seconds_ago)
 
     def lists(self) -> int:
         """How many lists were begun; one of a single object only asks how far the server has come."""
@@ -197,7 +197,7 @@ async def test_a_kind_that_nobody_changes_is_never_behind_and_no_problem(kube: K
 
         while len(proxy.asked) < asked + 3:
             assert not watched.is_behind
-            assert watched.cache.status.problem == ""
+            assert watched.cache.sections[""].status.problem == ""
             await asyncio.sleep(0.01)
 
 
@@ -252,10 +252,10 @@ async def test_a_kind_that_answers_errors_is_waited_for_half_a_minute_only(
 
         assert watched.is_behind
         await eventually(lambda: not watched.is_behind)
-        await eventually(lambda: "meanwhile what was seen last is used" in watched.cache.status.problem)
+        await eventually(lambda: "meanwhile what was seen last is used" in watched.cache.sections[""].status.problem)
         assert watched.texts() == {"a": "0"}
         proxy.refusals.clear()
-        await eventually(lambda: not watched.cache.status.problem)
+        await eventually(lambda: not watched.cache.sections[""].status.problem)
 
 
 async def test_a_first_list_that_took_several_tries_is_not_behind(kube: KubeClient, proxy: ApiProxy, namespace: str):

@@ -14,6 +14,7 @@ from metaloop.watcher.settings import WatcherSettings
         ("--shard", "3/2", "METALOOP_SHARD: Value error, shards are counted from 0: there is no shard 3 of 2"),
         ("--shard", "first", "METALOOP_SHARD: String should match pattern"),
         ("--target-label-selector", "team in (blue", "METALOOP_TARGET_LABEL_SELECTOR: Value error, label selector: can't read"),
+        ("--namespaces", "a, b", "METALOOP_NAMESPACES: String should match pattern"),
         ("--leader-lease-seconds", "soon", "METALOOP_LEADER_LEASE_SECONDS: Input should be a valid integer"),
         ("--leader-lease-seconds", "2", "METALOOP_LEADER_LEASE_SECONDS: Input should be greater than or equal to 3"),
     ],
@@ -64,3 +65,8 @@ def test_views_that_others_can_reach_need_a_token(host: str, capsys: pytest.Capt
 def test_views_on_loopback_need_none_and_are_off_by_default():
     assert load_settings(WatcherSettings, ["--debug-port", "8091"]).debug_token == ""
     assert load_settings(WatcherSettings, []).debug_port == 0
+
+
+def test_namespaces_are_separated_by_commas():
+    assert load_settings(WatcherSettings, ["--namespaces", "a,b,a"]).watched_namespaces == ("a", "b")
+    assert WatcherSettings().watched_namespaces == ()

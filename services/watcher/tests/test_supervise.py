@@ -94,7 +94,7 @@ async def test_a_kind_whose_crd_is_edited_is_no_trouble_of_its_controllers(scene
     """The API server ends its watches then, and turns everybody away for some 200 ms."""
     await scene.install_served()
     path = f"/{scene.parents.resource}"
-    scene.watcher.routing.caches[WatchId(scene.parents.id)].status.heard_at += 60  # however long the two refusals take here
+    scene.watcher.routing.caches[WatchId(scene.parents.id)].sections[""].status.heard_at += 60  # however long the two refusals take here
 
     proxy.refusals[path] = 429
     asked = len(proxy.asked)

@@ -84,17 +84,17 @@ def test_write_to_what_nobody_watches_is_waited_for_by_nobody():
 
 def test_resource_is_silent_while_one_of_its_watches_is():
     caches = two_scopes()
-    caches[EVERYWHERE.id].status.heard_at = 20.0
+    caches[EVERYWHERE.id].sections[""].status.heard_at = 20.0
 
     assert caches.is_silent(CONFIGMAPS.id, since=15.0)
-    caches[HERE.id].status.heard_at = 20.0
+    caches[HERE.id].sections["n"].status.heard_at = 20.0
     assert not caches.is_silent(CONFIGMAPS.id, since=15.0)
     assert not caches.is_silent(HELLOS.id, since=15.0)
 
 
 def test_watches_are_behind_while_one_of_them_catches_up():
     caches = two_scopes()
-    caches[HERE.id].status.catch_up.broke(0.0)
+    caches[HERE.id].sections["n"].status.catch_up.broke(0.0)
 
     assert caches.is_behind([EVERYWHERE.id, HERE.id], now=10.0)
     assert not caches.is_behind([EVERYWHERE.id], now=10.0)
@@ -112,7 +112,7 @@ def test_watch_is_synced_once_its_list_was_seen():
 
 def test_problem_of_a_watch_is_told_while_it_has_one():
     caches = two_scopes()
-    caches[HERE.id].status.problem = "Forbidden: no"
+    caches[HERE.id].sections["n"].status.problem = "Forbidden: no"
 
     assert [caches.problem(watch) for watch in (HERE.id, EVERYWHERE.id, NOBODY)] == ["Forbidden: no", "", ""]
 

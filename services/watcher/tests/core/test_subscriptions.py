@@ -38,8 +38,8 @@ def query(resource: ResourceInfo = CONFIGMAPS, *, where: Where = ANYWHERE, label
 class World:
     """Subscriptions over caches, each synced once its resource was listed."""
 
-    def __init__(self) -> None:
-        self.caches = Caches()
+    def __init__(self, *, namespaces: tuple[str, ...] = ()) -> None:
+        self.caches = Caches(namespaces=namespaces)
         self.served = ServedInHand()
         self.needs_changed = asyncio.Event()
         self.subscriptions = RelatedSubscriptions(self.caches, served=self.served, needs_changed=self.needs_changed)
@@ -54,10 +54,12 @@ class World:
         if self.caches.get(WatchId(resource.id)) is not None:
             self.caches.close(WatchId(resource.id))
         cache = self.caches.open(Watch(resource), now=0.0)
-        cache.begin_list()
+        for namespace in cache.sections:
+            cache.begin_list(namespace)
         for each in records:
             cache.put(each)
-        cache.end_list("1")
+        for namespace in cache.sections:
+            cache.end_list("1", namespace)
 
     def see(self, resource: ResourceInfo, seen: Record) -> set[JobKey]:
         """Whom it concerns that an object is like this now."""
@@ -300,3 +302,31 @@ def test_parent_is_marked_once_the_watch_within_the_labels_has_synced(world: Wor
     opened(world)
 
     assert world.subscriptions.take_answerable() == [P]
+
+
+OUTSIDE = {
+    "another namespace": InNamespace("elsewhere"),
+    "namespaces by their labels": InNamespacesWith(labelled(team="a")),
+}
+
+
+@pytest.mark.parametrize("where", OUTSIDE.values(), ids=list(OUTSIDE))
+def test_a_query_outside_of_the_watched_namespaces_is_never_answered(where: Where):
+    world = World(namespaces=("n", "m"))
+    world.needs_changed.clear()
+
+    related = world.subscribe(P, query(where=where))
+
+    assert [info.id for info in related.waiting] == [CONFIGMAPS.id]
+    assert world.subscriptions.take_answerable() == []
+    assert "METALOOP_NAMESPACES restricts this watcher to the namespaces n, m" in world.subscriptions.outside(CONTROLLER)
+    assert world.needs_changed.is_set(), "somebody tells it on the controller"
+
+
+def test_a_query_within_the_watched_namespaces_is_answered():
+    world = World(namespaces=("n", "m"))
+    world.sync(CONFIGMAPS, record("a", namespace="n"), record("b", namespace="m"))
+
+    assert world.shown(query(where=InNamespace("m"))) == ["m/b"]
+    assert world.shown(query()) == ["m/b", "n/a"]
+    assert world.subscriptions.outside(CONTROLLER) == ""

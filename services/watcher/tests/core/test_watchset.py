@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from metaloop.common.objects.resource import ResourceInfo
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.core.kinds.world import NoStatus
+from metaloop.watcher.core.kinds.world import ClusterScopedParent, NoStatus
 from metaloop.watcher.core.watch import ALL, Scope, Watch
 from metaloop.watcher.core.watchset import Waiting, difference, instance_of
 
@@ -37,6 +37,16 @@ def test_parents_without_status_subresource_cannot_be_served():
 
     assert found == NoStatus(HELLOS.id)
     assert "does not have subresource 'Status' enabled" in str(found)
+
+
+def test_cluster_scoped_parents_need_a_watcher_that_sees_all_namespaces():
+    wide = replace(HELLOS, namespaced=False)
+
+    found = instance_of(controller(), {**SERVED, HELLOS.id: wide}, namespaces=("a", "b"))
+
+    assert found == ClusterScopedParent(HELLOS.id, ("a", "b"))
+    assert "METALOOP_NAMESPACES restricts this watcher to the namespaces a, b" in str(found)
+    assert isinstance(instance_of(controller(), SERVED, namespaces=("a", "b")), Instance)
 
 
 infos = st.sampled_from(RESOURCES).flatmap(lambda info: st.sampled_from([info, replace(info, namespaced=False)]))

@@ -60,7 +60,13 @@ class Watcher:
         self.changed = changed = asyncio.Event()
         """Set by whatever may change what should run, or is said of it. The supervisor waits for it."""
         self.served = Served(Discovery(kube), interval_seconds=settings.discovery_interval_seconds, changed=changed)
-        self.routing = Routing(shard=settings.share.name, limits=_limits(settings), served=self.served, changed=changed)
+        self.routing = Routing(
+            shard=settings.share.name,
+            limits=_limits(settings),
+            served=self.served,
+            changed=changed,
+            namespaces=settings.watched_namespaces,
+        )
         self.events = ControllerEvents(recorder)
         self.controllers = InstalledControllers(self.routing.router, self.events, worlds=worlds, share=settings.share, changed=changed)
         self.supervisor = Supervisor(

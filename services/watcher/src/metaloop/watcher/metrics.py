@@ -48,7 +48,7 @@ def export_caches(caches: Caches, *, clock: Clock) -> None:
 
     def silences() -> Numbers:
         now = clock()
-        return {(str(cache.watch.id),): max(0.0, now - cache.status.heard_at) for cache in caches}
+        return {(str(cache.watch.id),): max(0.0, now - cache.heard_at) for cache in caches}
 
     metrics.export(family, silences)
 

@@ -1,5 +1,7 @@
 """Caches, queue and router of one watcher, connected."""
 
+from collections.abc import Sequence
+
 from metaloop.common.machine import monotonic
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.limits import Limits
@@ -14,8 +16,17 @@ from metaloop.watcher.workqueue import Clock, WorkQueue
 class Routing:
     """The parts through which a change passes from its cache to the queue."""
 
-    def __init__(self, *, shard: str, limits: Limits, served: ServedResources, changed: Signal, clock: Clock = monotonic) -> None:
-        self.caches = Caches()
+    def __init__(  # noqa: PLR0913 - what the parts need to know of the watcher
+        self,
+        *,
+        shard: str,
+        limits: Limits,
+        served: ServedResources,
+        changed: Signal,
+        namespaces: Sequence[str] = (),
+        clock: Clock = monotonic,
+    ) -> None:
+        self.caches = Caches(namespaces=namespaces)
         self.subscriptions = RelatedSubscriptions(self.caches, served=served, needs_changed=changed)
         self.running = RunningControllers(self.caches)
         self.observer = Observer(self.running, self.caches, subscriptions=self.subscriptions)

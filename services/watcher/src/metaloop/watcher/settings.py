@@ -40,6 +40,12 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
     target_label_selector: str = Field(
         default="", description="Serve only controllers whose labels match; kubectl's text form; empty: all."
     )
+    namespaces: str = Field(
+        default="",
+        pattern=r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$",
+        description="Serve only the parents in these namespaces, separated by commas, and watch nothing outside of them; empty: all. "
+        "Of the cluster as a whole, only controllers and CustomResourceDefinitions are read then.",
+    )
     discovery_interval_seconds: float = Field(
         default=30.0,
         gt=0,
@@ -89,6 +95,11 @@ class WatcherSettings(ServiceSettings, NatsSettings, KubeSettings, FieldManagerS
         if self.leader_namespace:
             return self.leader_namespace
         return _NAMESPACE_OF_POD.read_text().strip() if _NAMESPACE_OF_POD.exists() else "default"
+
+    @property
+    def watched_namespaces(self) -> tuple[str, ...]:
+        """The namespaces that are watched, each once; empty: all."""
+        return tuple(dict.fromkeys(filter(None, self.namespaces.split(","))))
 
     @property
     def share(self) -> Share:

@@ -15,7 +15,7 @@ from metaloop.common.job import ControllerId
 from metaloop.watcher.controllers import InstalledController, InstalledControllers
 from metaloop.watcher.core.health import Problem
 from metaloop.watcher.core.instance import Instance
-from metaloop.watcher.core.kinds.world import ClusterScopedInput, NoStatus, Worlds
+from metaloop.watcher.core.kinds.world import ClusterScopedInput, ClusterScopedParent, NoStatus, Worlds
 from metaloop.watcher.core.release_step import ReleaseStep, release_step_of
 from metaloop.watcher.core.watch import Watch
 from metaloop.watcher.core.watchset import Waiting, difference, instance_of, is_replaced
@@ -89,12 +89,12 @@ class Supervisor:
         wanted = controller.wanted
         if isinstance(wanted, InvalidSpec):
             return Problem("CreateError", "InvalidSpec", f"Cannot create new controller: {wanted}")
-        match instance_of(wanted, self.served.resources, worlds=self.worlds):
+        match instance_of(wanted, self.served.resources, worlds=self.worlds, namespaces=self.routing.caches.namespaces):
             case Waiting() as waiting if controller.runs_as_wanted:
                 return Problem("SyncError", "WaitingForCRD", str(waiting), is_refusal=True)
             case Waiting() as waiting:
                 return Problem("CreateError", "WaitingForCRD", f"Cannot create new controller: {waiting}")
-            case NoStatus() | ClusterScopedInput() as unservable:
+            case NoStatus() | ClusterScopedInput() | ClusterScopedParent() as unservable:
                 return Problem("SyncError", unservable.reason, str(unservable))
             case Instance() as instance:
                 if not (controller.running and _is_same(instance, controller.running)):
@@ -117,7 +117,7 @@ class Supervisor:
         if controller.running is None or controller.candidate is not None:
             return None
         problems = self._problems(controller.running)
-        is_refusal = any(self.routing.caches[watch.id].status.is_refused for watch in controller.running.watches)
+        is_refusal = any(self.routing.caches[watch.id].is_refused for watch in controller.running.watches)
         return Problem("SyncError", "CannotWatch", f"Cannot watch {problems}", is_refusal=is_refusal) if problems else None
 
     def _related_problem(self, controller: ControllerId) -> Problem | None:
@@ -126,6 +126,9 @@ class Supervisor:
         unknown = tuple(sorted({watch.resource for watch in watches if watch.resource not in self.served.resources}))
         if unknown:
             return Problem("SyncError", "WaitingForCRD", f"{Waiting(unknown)}: related objects")
+        outside = self.routing.subscriptions.outside(controller)
+        if outside:
+            return Problem("SyncError", "OutsideNamespaces", outside)
         problems = "; ".join(f"{each}: {problem}" for each in watches if (problem := self.routing.caches.problem(each)))
         return Problem("SyncError", "CannotWatch", f"Cannot watch related objects: {problems}") if problems else None
 
@@ -152,7 +155,8 @@ class Supervisor:
         for each in self.controllers:
             for instance in (each.running, each.candidate):
                 yield from instance.watches if instance else ()
-        if API_SERVICES in self.served.resources:
+        # Where it is restricted to namespaces, it asks for no more of the cluster than what it cannot do without.
+        if API_SERVICES in self.served.resources and not self.routing.caches.namespaces:
             yield Watch(self.served.resources[API_SERVICES])
         yield from self._own_watches
 

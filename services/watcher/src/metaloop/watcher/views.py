@@ -64,8 +64,8 @@ class Views:
                 "bytes": cache.bytes,
                 "synced": cache.is_synced,
                 "resourceVersion": str(cache.version),
-                "silentSeconds": round(now - cache.status.heard_at, 3),
-                "problem": cache.status.problem,
+                "silentSeconds": round(now - cache.heard_at, 3),
+                "problem": cache.problem,
             }
             for cache in self.caches
         ]

@@ -11,7 +11,8 @@ from metaloop.common.telemetry import fields, get_logger
 from metaloop.watcher.core.cache import ResourceCache
 from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.record import Record, record_of
-from metaloop.watcher.core.watch import Watch, WatchId, WatchStatus
+from metaloop.watcher.core.section import Section
+from metaloop.watcher.core.watch import Watch, WatchId
 from metaloop.watcher.errors import MalformedObject
 from metaloop.watcher.reflector import Reflector, WatchSettings, forget_metrics
 from metaloop.watcher.route import Router
@@ -31,12 +32,20 @@ class ChangeObserver(Protocol):
 
 
 class CacheSink:
-    """Stores what a reflector passes on in a cache, and routes the changes."""
+    """Stores what the reflector of a section passes on in its cache, and routes the changes."""
 
-    def __init__(
-        self, cache: ResourceCache, router: Router, *, observer: ChangeObserver | None, changed: asyncio.Event, field_manager: str
+    def __init__(  # noqa: PLR0913 - where changes come from, and where they go
+        self,
+        cache: ResourceCache,
+        namespace: str,
+        router: Router,
+        *,
+        observer: ChangeObserver | None,
+        changed: asyncio.Event,
+        field_manager: str,
     ) -> None:
         self._cache = cache
+        self._namespace = namespace
         self._router = router
         self._observer = observer
         self._changed = changed
@@ -44,7 +53,7 @@ class CacheSink:
 
     def begin_list(self) -> None:
         """A list begins."""
-        self._cache.begin_list()
+        self._cache.begin_list(self._namespace)
 
     def put(self, obj: JsonObject) -> None:
         """Store an object. Raises MalformedObject."""
@@ -57,13 +66,13 @@ class CacheSink:
 
     def end_list(self, version: str) -> None:
         """The list was complete."""
-        for change in self._cache.end_list(version):
+        for change in self._cache.end_list(version, self._namespace):
             self._route(change)
         self._changed.set()
 
     def progress(self, version: str) -> None:
         """Nothing happened up to this version but what was passed on."""
-        self._cache.progress(version)
+        self._cache.progress(version, self._namespace)
 
     def status_changed(self) -> None:
         """The watch's problem came, changed or went."""
@@ -104,44 +113,61 @@ class Watches:
         self._changed = changed
         """Set when a cache is synced, or a watch's problem comes or goes."""
         self._settings = settings
-        self._reflectors: dict[WatchId, Reflector] = {}
-        self._tasks: dict[WatchId, asyncio.Task[None]] = {}
+        self._reflectors: dict[WatchId, list[Reflector]] = {}
+        """The reflectors of each watch: one for each section of its cache."""
+        self._tasks: dict[WatchId, list[asyncio.Task[None]]] = {}
         self.restarting: set[WatchId] = set()
         """The watches that ended although nobody stopped them, and are about to be started again."""
 
     def start(self, watch: Watch, group: asyncio.TaskGroup, *, observer: ChangeObserver | None = None) -> None:
         """Start a watch that does not run. Its changes go to `observer`, if there is one, and to the router."""
         cache = self._caches.open(watch, now=asyncio.get_running_loop().time())
-        field_manager = self._settings.field_manager
-        sink = CacheSink(cache, self._router, observer=observer, changed=self._changed, field_manager=field_manager)
-        reflector = self._reflectors[watch.id] = Reflector(self._kube, watch, sink, status=cache.status, settings=self._settings)
-        self._tasks[watch.id] = group.create_task(self._keep_running(reflector, watch, cache.status), name=f"keep watch {watch.id}")
+        self._reflectors[watch.id], self._tasks[watch.id] = [], []
+        for section in cache.sections.values():
+            reflector = self._reflector(cache, section, observer)
+            self._reflectors[watch.id].append(reflector)
+            self._tasks[watch.id].append(group.create_task(self._keep_running(reflector, section), name=f"keep watch {section.watch.id}"))
 
     def stop(self, watch: WatchId) -> None:
         """Stop a watch, and forget its objects."""
-        self._tasks.pop(watch).cancel()
-        self.restarting.discard(watch)
+        for task in self._tasks.pop(watch):
+            task.cancel()
+        for section in self._caches[watch].sections.values():
+            self.restarting.discard(section.watch.id)
+            forget_metrics(section.watch.id)
         del self._reflectors[watch]
         self._caches.close(watch)
-        forget_metrics(watch)
 
     def wake(self) -> None:
         """Have every watch that waits before its next try make it now."""
-        for reflector in self._reflectors.values():
-            reflector.wake()
+        for reflectors in self._reflectors.values():
+            for reflector in reflectors:
+                reflector.wake()
 
-    async def _keep_running(self, reflector: Reflector, watch: Watch, status: WatchStatus) -> None:
+    def _reflector(self, cache: ResourceCache, section: Section, observer: ChangeObserver | None) -> Reflector:
+        sink = CacheSink(
+            cache,
+            section.watch.scope.namespace,
+            self._router,
+            observer=observer,
+            changed=self._changed,
+            field_manager=self._settings.field_manager,
+        )
+        return Reflector(self._kube, section.watch, sink, status=section.status, settings=self._settings)
+
+    async def _keep_running(self, reflector: Reflector, section: Section) -> None:
         """Run a reflector until the watch is stopped.
 
         One that fails, returns or is cancelled by mistake is started again, and takes no other with it.
         """
+        watch = section.watch
         while True:
             with crash_logged("watch.crashed", resource=str(watch.id)):
                 # In a task of its own: a cancellation that is meant for it does not end this loop.
                 async with asyncio.TaskGroup() as group:
                     group.create_task(reflector.run(), name=f"watch {watch.id}")
                 log.error("watch.ended_unasked", **{fields.RESOURCE: str(watch.id)})
-            status.catch_up.broke(asyncio.get_running_loop().time())
+            section.status.catch_up.broke(asyncio.get_running_loop().time())
             self.restarting.add(watch.id)
             await asyncio.sleep(_RESTART_SECONDS)
             self.restarting.discard(watch.id)

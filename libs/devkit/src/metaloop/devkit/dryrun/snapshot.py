@@ -94,7 +94,7 @@ class ClusterSnapshot:
 
     def _fill(self, watch: Watch, objects: Iterable[JsonObject]) -> None:
         cache, info = self._caches.get(watch.id) or self._caches.open(watch, now=0.0), watch.resource
-        cache.is_synced = True
+        cache.end_list("")
         for obj in objects:
             obj.setdefault("apiVersion", info.api_version)
             obj.setdefault("kind", info.kind)

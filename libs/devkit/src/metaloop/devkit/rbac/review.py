@@ -22,6 +22,27 @@ DANGEROUS: tuple[Need, ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What an account may be allowed to do."""
+
+    account: str
+    """Its full name, as `system:serviceaccount:metaloop:watcher`."""
+    verb: str
+    group: str
+    resource: str
+    """With its subresource, as `things/status`."""
+    namespace: str = ""
+    """Empty: in all namespaces, or to a cluster-scoped object."""
+    name: str = ""
+    """Empty: to any object."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource} {self.group}{where} by {self.account.rpartition(':')[2]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A verb on a resource that a service lacks, or has for no controller."""
 
@@ -67,13 +88,25 @@ def _without(needs: Iterable[Need], needed: Iterable[Need]) -> list[Need]:
     ]
 
 
-async def _may(kube: KubeClient, account: str, asked: Finding) -> bool:
-    resource, _, subresource = asked.resource.partition("/")
-    attributes: JsonObject = {"verb": asked.verb, "group": asked.group, "resource": resource, "subresource": subresource}
-    body: JsonObject = {"spec": {"user": account, "groups": _groups_of(account), "resourceAttributes": attributes}}
+async def may(kube: KubeClient, access: Access) -> bool:
+    """Whether the API server allows an access."""
+    resource, _, subresource = access.resource.partition("/")
+    attributes: JsonObject = {
+        "verb": access.verb,
+        "group": access.group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": access.namespace,
+        "name": access.name,
+    }
+    body: JsonObject = {"spec": {"user": access.account, "groups": _groups_of(access.account), "resourceAttributes": attributes}}
     answer: JsonObject = loads(await kube.request("POST", _REVIEWS, body=dumps(body)))
     status = answer.get("status")
     return isinstance(status, dict) and status.get("allowed") is True
+
+
+async def _may(kube: KubeClient, account: str, asked: Finding) -> bool:
+    return await may(kube, Access(account=account, verb=asked.verb, group=asked.group, resource=asked.resource))
 
 
 def _groups_of(account: str) -> list[JsonValue]:

@@ -1,6 +1,6 @@
 """The cache of one watch: the last seen bytes of every object, by key, by owner UID, and orphans."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from metaloop.common.objects.selector import Selector
 from metaloop.common.report import Write
@@ -8,7 +8,8 @@ from metaloop.watcher.core.change import Change
 from metaloop.watcher.core.labels import LabelPair, equality_of
 from metaloop.watcher.core.object_index import ObjectIndex
 from metaloop.watcher.core.record import ObjectKey, Record, version_number
-from metaloop.watcher.core.watch import Watch, WatchStatus
+from metaloop.watcher.core.section import Section
+from metaloop.watcher.core.watch import Scope, Watch, WatchStatus
 
 _NOTHING: Mapping[ObjectKey, None] = {}
 
@@ -16,13 +17,12 @@ _NOTHING: Mapping[ObjectKey, None] = {}
 class ResourceCache:
     """The objects within the scope of one watch, as far as it has come."""
 
-    def __init__(self, watch: Watch, *, now: float) -> None:
+    def __init__(self, watch: Watch, *, now: float, namespaces: Sequence[str] = ()) -> None:
         self.watch = watch
-        self.status = WatchStatus(heard_at=now)
-        self.version = 0
-        """How far the watch has come: every object is at least as new as this."""
-        self.is_synced = False
-        """Whether a whole list was seen."""
+        self.sections = {each.scope.namespace: Section(watch=each, status=WatchStatus(heard_at=now)) for each in _parts(watch, namespaces)}
+        """By namespace; the only one of a cache that is not restricted has the namespace of its scope, or none."""
+        self.whole = next(iter(self.sections.values())) if len(self.sections) == 1 else None
+        """The section, where there is only one."""
         self.objects: dict[ObjectKey, Record] = {}
         self.bytes = 0
         """The length of all objects as JSON."""
@@ -34,22 +34,22 @@ class ResourceCache:
         """The same by each of their labels, then by namespace. No dict is empty."""
         self._index: ObjectIndex | None = None
         """Built on first use: few resources are queried for related objects."""
-        self._unlisted: set[ObjectKey] | None = None
-        """During a list: the keys that it has not shown yet."""
 
     # -- from the watch ------------------------------------------------------------------------------------------------
 
-    def begin_list(self) -> None:
-        """A list begins. What it does not show is gone when it ends."""
-        self._unlisted = set(self.objects)
+    def begin_list(self, namespace: str = "") -> None:
+        """A list of a section begins. What it does not show is gone when it ends."""
+        section = self._section(namespace)
+        section.unlisted = set(self.objects) if self.whole else {key for key in self.objects if key[0] == namespace}
 
     def put(self, record: Record) -> Change | None:
         """Store an object; returns the change, or None where it is no news."""
         old = self.objects.get(record.key)
-        if self._unlisted is not None:
-            self._unlisted.discard(record.key)
+        section = self.whole or self.sections[record.key[0]]
+        if section.unlisted is not None:
+            section.unlisted.discard(record.key)
         else:
-            self.version = max(self.version, record.resource_version)
+            section.version = max(section.version, record.resource_version)
         if old is not None and old.is_same_version_as(record):
             return None
         if old is not None:
@@ -65,19 +65,56 @@ class ResourceCache:
 
         The record's version is that of the deletion.
         """
-        self.version = max(self.version, record.resource_version)
+        section = self._section(record.key[0])
+        section.version = max(section.version, record.resource_version)
         return self._drop(record.key)
 
-    def end_list(self, version: str) -> list[Change]:
-        """The list was complete, as of `version`; returns the deletions that it implies."""
-        gone, self._unlisted = self._unlisted or set(), None
-        self.is_synced = True
-        self.version = version_number(version) or self.version  # after a restore from a backup, an earlier one
+    def end_list(self, version: str, namespace: str = "") -> list[Change]:
+        """The list of a section was complete, as of `version`; returns the deletions that it implies."""
+        section = self._section(namespace)
+        gone, section.unlisted = section.unlisted or set(), None
+        section.is_synced = True
+        section.version = version_number(version) or section.version  # after a restore from a backup, an earlier one
         return [change for key in gone if (change := self._drop(key)) is not None]
 
-    def progress(self, version: str) -> None:
-        """The watch has come as far as `version`, even if no object changed."""
-        self.version = max(self.version, version_number(version))
+    def progress(self, version: str, namespace: str = "") -> None:
+        """The watch of a section has come as far as `version`, even if no object changed."""
+        section = self._section(namespace)
+        section.version = max(section.version, version_number(version))
+
+    # -- how far it has come -------------------------------------------------------------------------------------------
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a whole list of each section was seen."""
+        return self.whole.is_synced if self.whole else all(section.is_synced for section in self.sections.values())
+
+    @property
+    def version(self) -> int:
+        """The version as of which every section is known, at least."""
+        return min(section.version for section in self.sections.values())
+
+    @property
+    def heard_at(self) -> float:
+        """Since when some section has heard nothing of the API server."""
+        return min(section.status.heard_at for section in self.sections.values())
+
+    @property
+    def problem(self) -> str:
+        """What prevents a section from being watched now; empty while all is well."""
+        if self.whole:
+            return self.whole.status.problem
+        problems = [(name, section.status.problem) for name, section in self.sections.items()]
+        return "; ".join(f"in {name}: {problem}" for name, problem in problems if problem)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a section does not exist, or may not be watched."""
+        return any(section.status.is_refused for section in self.sections.values())
+
+    def is_behind(self, now: float) -> bool:
+        """Whether events of a section may have been missed, since its watch broke a moment ago."""
+        return any(section.status.catch_up.is_behind(now) for section in self.sections.values())
 
     # -- queries -------------------------------------------------------------------------------------------------------
 
@@ -112,9 +149,13 @@ class ResourceCache:
         if write.is_uncertain:
             return record is not None
         wanted = version_number(write.resource_version)
-        return self.version >= wanted or (record is not None and record.resource_version >= wanted)
+        section = self.whole or self.sections.get(write.namespace)
+        return section is None or section.version >= wanted or (record is not None and record.resource_version >= wanted)
 
     # -- indexes -------------------------------------------------------------------------------------------------------
+
+    def _section(self, namespace: str) -> Section:
+        return self.whole or self.sections[namespace]
 
     def _candidates(self, namespace: str, selector: Selector) -> Iterable[Mapping[ObjectKey, None]]:
         pair = equality_of(selector)
@@ -153,6 +194,13 @@ class ResourceCache:
             _strike(spaces, namespace, record.key)
             if not spaces:
                 del self._orphans_by_label[pair]
+
+
+def _parts(watch: Watch, namespaces: Sequence[str]) -> Sequence[Watch]:
+    """What is asked of the API server: a watch of the resource in each of some namespaces, or one of all of it."""
+    if not namespaces or not watch.resource.namespaced or watch.scope.namespace:
+        return (watch,)
+    return [Watch(watch.resource, Scope(namespace, watch.scope.labels)) for namespace in namespaces]
 
 
 def _strike(index: dict[str, dict[ObjectKey, None]], under: str, key: ObjectKey) -> None:

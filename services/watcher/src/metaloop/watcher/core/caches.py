@@ -1,6 +1,6 @@
 """The caches of all watches, shared by everything that reads what the cluster holds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from metaloop.common.objects.resource import ResourceId
 from metaloop.common.report import Write
@@ -12,14 +12,16 @@ from metaloop.watcher.core.watch import Watch, WatchId
 class Caches:
     """One cache for each watch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, namespaces: Sequence[str] = ()) -> None:
+        self.namespaces = tuple(namespaces)
+        """The namespaces that are watched; empty: all."""
         self._by_id: dict[WatchId, ResourceCache] = {}
         self._by_resource: dict[ResourceId, tuple[ResourceCache, ...]] = {}
         """The same by resource; no tuple is empty."""
 
     def open(self, watch: Watch, *, now: float) -> ResourceCache:
         """A new, empty cache for a watch that has none."""
-        cache = self._by_id[watch.id] = ResourceCache(watch, now=now)
+        cache = self._by_id[watch.id] = ResourceCache(watch, now=now, namespaces=self.namespaces)
         self._by_resource[watch.resource.id] = (*self._by_resource.get(watch.resource.id, ()), cache)
         return cache
 
@@ -62,13 +64,13 @@ class Caches:
 
     def is_silent(self, resource: ResourceId, *, since: float) -> bool:
         """Whether a watch of the resource has heard nothing since then, so that awaited events may still come."""
-        return any(cache.status.heard_at <= since for cache in self._by_resource.get(resource, ()))
+        return any(cache.heard_at <= since for cache in self._by_resource.get(resource, ()))
 
     def is_behind(self, watches: Iterable[WatchId], *, now: float) -> bool:
         """Whether events of one of these watches may have been missed, since it broke a moment ago."""
         for watch in watches:  # asked twice in each sync: a generator would take twice as long
             cache = self._by_id.get(watch)
-            if cache is not None and cache.status.catch_up.is_behind(now):
+            if cache is not None and (cache.whole.status.catch_up if cache.whole else cache).is_behind(now):
                 return True
         return False
 
@@ -80,4 +82,4 @@ class Caches:
     def problem(self, watch: WatchId) -> str:
         """What prevents a watch from watching now; empty while all is well, and before it started."""
         cache = self._by_id.get(watch)
-        return cache.status.problem if cache is not None else ""
+        return cache.problem if cache is not None else ""

@@ -8,13 +8,13 @@ everything is there.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from metaloop.common.job import ControllerId, JobKey
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.common.objects.selector import Labels, Selector
 from metaloop.common.observation import CachedGroup, CachedRelated
-from metaloop.common.related_query import InNamespace, InNamespacesWith, RelatedQuery
+from metaloop.common.related_query import Anywhere, InNamespace, InNamespacesWith, RelatedQuery
 from metaloop.watcher.core.cache import ResourceCache
 from metaloop.watcher.core.caches import Caches
 from metaloop.watcher.core.change import Change
@@ -54,13 +54,44 @@ class ParentSubscriptions:
     """What is queried, each watch once, in the order of the queries."""
     watches: tuple[WatchId, ...]
     """What has to be watched for them: what is queried, and namespaces where a query selects them by labels."""
+    outside: tuple[RelatedQuery, ...]
+    """The queries for objects in namespaces that are not watched. They are never answered."""
 
 
-def _parent_subscriptions(key: JobKey, fingerprint: str, queries: Sequence[RelatedQuery]) -> ParentSubscriptions:
+def _parent_subscriptions(
+    key: JobKey, fingerprint: str, queries: Sequence[RelatedQuery], *, namespaces: Sequence[str]
+) -> ParentSubscriptions:
     queried = tuple(dict.fromkeys(map(watch_of, queries)))
-    namespaces = [_NAMESPACES_WATCH for query in queries if isinstance(query.where, InNamespacesWith)]
-    watches = tuple(dict.fromkeys((*queried, *namespaces)))
-    return ParentSubscriptions(fingerprint, tuple(Subscription(key, query) for query in queries), queried, watches)
+    of_namespaces = [_NAMESPACES_WATCH for query in queries if isinstance(query.where, InNamespacesWith) and not namespaces]
+    return ParentSubscriptions(
+        fingerprint=fingerprint,
+        subscriptions=tuple(Subscription(key, query) for query in queries),
+        queried=queried,
+        watches=tuple(dict.fromkeys((*queried, *of_namespaces))),
+        outside=tuple(query for query in queries if namespaces and is_outside(query, namespaces)),
+    )
+
+
+def is_outside(query: RelatedQuery, namespaces: Sequence[str]) -> bool:
+    """Whether a query is for other namespaces than these, or for those with some labels, which nobody may list."""
+    match query.where:
+        case InNamespace(name):
+            return name not in namespaces
+        case InNamespacesWith():
+            return True
+        case Anywhere():
+            return False
+        case _:
+            assert_never(query.where)
+
+
+def outside_message(query: RelatedQuery, namespaces: Sequence[str]) -> str:
+    """Why a query that is outside of the watched namespaces is not answered, for the author of the controller."""
+    where = f"in the namespace {query.where.name}" if isinstance(query.where, InNamespace) else "in namespaces selected by labels"
+    return (
+        f"A customize hook asks for {query.resource} {where}: METALOOP_NAMESPACES restricts this watcher "
+        f"to the namespaces {', '.join(namespaces)}"
+    )
 
 
 def watch_of(query: RelatedQuery) -> WatchId:
@@ -90,7 +121,7 @@ class RelatedSubscriptions:
         former = self._by_key.get(key)
         if former is None or [subscription.query for subscription in former.subscriptions] != [*queries]:
             self.forget(key)
-            self._remember(key, _parent_subscriptions(key, fingerprint, queries))
+            self._remember(key, _parent_subscriptions(key, fingerprint, queries, namespaces=self._caches.namespaces))
         elif former.fingerprint != fingerprint:
             self._by_key[key] = replace(former, fingerprint=fingerprint)
         return self._select(key, self._by_key[key])
@@ -146,9 +177,17 @@ class RelatedSubscriptions:
         """What has to be watched for the parents of a controller."""
         return [*self._needs.get(controller, ())]
 
+    def outside(self, controller: ControllerId) -> str:
+        """What the parents of a controller ask for beyond the namespaces that are watched; empty where all are."""
+        if not self._caches.namespaces:
+            return ""
+        asked = (query for key, each in self._by_key.items() if key.controller == controller for query in each.outside)
+        query = next(asked, None)
+        return outside_message(query, self._caches.namespaces) if query is not None else ""
+
     def take_answerable(self) -> list[JobKey]:
         """The parents whose last answer was incomplete and would be complete now. Each is returned once."""
-        found = [key for key in self._incomplete if all(map(self._is_ready, self._by_key[key].watches))]
+        found = [key for key in self._incomplete if self._is_answerable(self._by_key[key])]
         for key in found:
             del self._incomplete[key]
         return found
@@ -161,6 +200,8 @@ class RelatedSubscriptions:
 
     def _remember(self, key: JobKey, subscribed: ParentSubscriptions) -> None:
         self._by_key[key] = subscribed
+        if subscribed.outside:
+            self._needs_changed.set()
         for subscription in subscribed.subscriptions:
             self._by_watch.setdefault(watch_of(subscription.query), SubscriptionIndex()).add(subscription)
         self._count(key.controller, subscribed.watches, 1)
@@ -180,7 +221,8 @@ class RelatedSubscriptions:
     # -- selecting -----------------------------------------------------------------------------------------------------
 
     def _select(self, key: JobKey, subscribed: ParentSubscriptions) -> CachedRelated:
-        missing = [watch for watch in subscribed.watches if not self._is_ready(watch)]
+        outside = {watch_of(query) for query in subscribed.outside}
+        missing = [watch for watch in subscribed.watches if watch in outside or not self._is_ready(watch)]
         resources = tuple(dict.fromkeys(watch.resource for watch in missing))
         if missing:
             self._incomplete[key] = None
@@ -193,6 +235,9 @@ class RelatedSubscriptions:
             waiting=[served[resource] for resource in resources if resource in served],
             unknown=[resource for resource in resources if resource not in served],
         )
+
+    def _is_answerable(self, subscribed: ParentSubscriptions) -> bool:
+        return not subscribed.outside and all(map(self._is_ready, subscribed.watches))
 
     def _is_ready(self, watch: WatchId) -> bool:
         return self._caches.is_synced(watch) and watch.resource in self._served.resources

@@ -7,7 +7,7 @@ from metaloop.common.api.controller import Controller
 from metaloop.common.objects.resource import ResourceId, ResourceInfo
 from metaloop.watcher.core.instance import Instance
 from metaloop.watcher.core.kinds.registry import WORLDS
-from metaloop.watcher.core.kinds.world import ServedResources, Unservable, Worlds
+from metaloop.watcher.core.kinds.world import ClusterScopedParent, ServedResources, Unservable, Worlds
 from metaloop.watcher.core.watch import Watch, WatchId
 
 
@@ -21,11 +21,19 @@ class Waiting:
         return f"waiting for {', '.join(map(str, self.missing))}, which the API server does not serve (yet)"
 
 
-def instance_of(controller: Controller, served: ServedResources, *, worlds: Worlds = WORLDS) -> Instance | Waiting | Unservable:
-    """The instance that would serve `controller`, or why there can be none now (specification §3.1, §3.2)."""
+def instance_of(
+    controller: Controller, served: ServedResources, *, worlds: Worlds = WORLDS, namespaces: tuple[str, ...] = ()
+) -> Instance | Waiting | Unservable:
+    """The instance that would serve `controller`, or why there can be none now (specification §3.1, §3.2).
+
+    `namespaces` are those that are watched; empty: all.
+    """
     world = worlds[controller.kind]
     missing = tuple(resource for resource in dict.fromkeys(world.required(controller)) if resource not in served)
-    return Waiting(missing) if missing else world.instance(controller, served)
+    if missing:
+        return Waiting(missing)
+    wide = next((rule.resource for rule in controller.parents if namespaces and not served[rule.resource].namespaced), None)
+    return ClusterScopedParent(wide, namespaces) if wide else world.instance(controller, served)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

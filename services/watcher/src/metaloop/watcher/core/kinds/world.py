@@ -39,7 +39,22 @@ class ClusterScopedInput:
         return f"input resource {self.input} is cluster-scoped: it can only be an input of a cluster-scoped parent, not of {self.parent}"
 
 
-Unservable: TypeAlias = NoStatus | ClusterScopedInput
+@dataclass(frozen=True, slots=True)
+class ClusterScopedParent:
+    """A controller cannot run here: its parents are in no namespace, and the watcher sees some namespaces only."""
+
+    parent: ResourceId
+    namespaces: tuple[str, ...]
+    reason: ClassVar[str] = "ClusterScopedParent"
+
+    def __str__(self) -> str:
+        return (
+            f"parent resource {self.parent} is cluster-scoped, and METALOOP_NAMESPACES restricts this watcher "
+            f"to the namespaces {', '.join(self.namespaces)}"
+        )
+
+
+Unservable: TypeAlias = NoStatus | ClusterScopedInput | ClusterScopedParent
 """Why a controller cannot run, although everything that it names is served."""
 
 
