@@ -16,6 +16,7 @@ from metaloop.devkit import manifests
 from metaloop.devkit.cli import cluster
 from metaloop.devkit.cli.debug_views import DebugOptions
 from metaloop.devkit.cli.explain import ParentName, explain
+from metaloop.devkit.cli.migrate import check_migration
 from metaloop.devkit.cli.plan import PlanOptions, plan
 from metaloop.devkit.cli.rbac import RbacOptions, rbac
 from metaloop.devkit.cli.release import release
@@ -246,6 +247,19 @@ def release_command(
 ) -> None:
     """Remove the finalizer of a deleted controller from all objects that still have it, so that they can be deleted."""
     run(release(controller, kubeconfig=kubeconfig, resource=resource, dry_run=dry_run, finalizer=finalizer))
+
+
+@app.command("migrate")
+def migrate_command(
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what differs, and write nothing. There is nothing else: a move needs no conversion.")
+    ] = True,
+    kubeconfig: Annotated[str, typer.Option(help="The cluster. Default: $KUBECONFIG or ~/.kube/config.")] = "",
+) -> None:
+    """Say for each controller of Metacontroller what will differ under Metaloop, and what has to be done first."""
+    del check
+    run(check_migration(kubeconfig=kubeconfig))
 
 
 @app.command("rbac")
