@@ -1,4 +1,4 @@
-"""What the dashboards and alerts ask Prometheus for."""
+"""What the dashboards, the alerts and the autoscaler ask Prometheus for."""
 
 import json
 import re
@@ -13,6 +13,7 @@ from metaloop.common.json import JsonObject
 _DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARDS = tuple(sorted((_DEPLOY / "compose" / "grafana" / "dashboards").glob("*.json")))
 RULES = _DEPLOY / "kustomize" / "components" / "observability" / "rules.yml"
+SCALED_OBJECT = _DEPLOY / "kustomize" / "components" / "keda" / "scaledobject.yaml"
 OPERATOR_RULES = _DEPLOY / "kustomize" / "components" / "monitoring" / "prometheusrule.yaml"
 
 _OF_GRAFANA = {"$__rate_interval": "5m", "$__range": "1h", "$__interval": "1m"}
@@ -28,8 +29,8 @@ class Query:
 
 
 def all_queries() -> list[Query]:
-    """Those of every dashboard, and of every alert."""
-    return [*(query for file in DASHBOARDS for query in _of_dashboard(file)), *_of_rules()]
+    """Those of every dashboard, of every alert, and of the autoscaler."""
+    return [*(query for file in DASHBOARDS for query in _of_dashboard(file)), *_of_rules(), *_of_autoscaler()]
 
 
 def rules() -> list[JsonObject]:
@@ -39,6 +40,11 @@ def rules() -> list[JsonObject]:
 
 def _of_rules() -> Iterator[Query]:
     return (Query(place=f"{RULES.name}: {rule['alert']}", expression=str(rule["expr"])) for rule in rules())
+
+
+def _of_autoscaler() -> Iterator[Query]:
+    triggers = yaml.safe_load(SCALED_OBJECT.read_text())["spec"]["triggers"]
+    return (Query(place=f"{SCALED_OBJECT.parent.name}: {trigger['type']}", expression=trigger["metadata"]["query"]) for trigger in triggers)
 
 
 def _of_dashboard(file: Path) -> Iterator[Query]:

@@ -1,4 +1,4 @@
-"""Each query of the dashboards and alerts is PromQL, and asks for what the services export."""
+"""Each query of the dashboards, alerts and autoscaler is PromQL, and asks for what the services export."""
 
 import json
 import re

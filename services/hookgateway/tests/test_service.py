@@ -189,7 +189,7 @@ async def test_draining_finishes_calls_in_flight_and_refuses_new_ones():
 
 
 async def test_call_that_outlasts_draining_is_ended_with_503():
-    async with serving(never_answers) as hook, gateway_process() as gateway:
+    async with serving(never_answers) as hook, gateway_process(drain_seconds="0.5") as gateway:
         in_flight = asyncio.create_task(gateway.post(hook.url()))
         await hook.until(lambda it: it.in_flight == 1)
 

@@ -82,6 +82,8 @@ async def build(service: Service, behaviour: str) -> AsyncIterator[None]:
             service.run("cancelled", be_cancelled_when_told)
         case "drains":
             service.on_drain("work", partial(finish, service, asyncio.Event()))
+        case "drains-for-ever":
+            service.on_drain("work", endless)
         case "gets-stuck":
             service.on_drain("work", stuck)
     yield

@@ -21,11 +21,11 @@ SAMPLE = Path(__file__).parent / "sample_service.py"
 class Process:
     """The sample service with one of its behaviours."""
 
-    def __init__(self, behaviour: str, port: int) -> None:
+    def __init__(self, behaviour: str, port: int, **settings: str) -> None:
         self.port = port
         self.popen = subprocess.Popen(
             [sys.executable, str(SAMPLE), behaviour],
-            env={**os.environ, "METALOOP_PORT": str(port)},
+            env={**os.environ, "METALOOP_PORT": str(port), **{f"METALOOP_{name.upper()}": value for name, value in settings.items()}},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -62,15 +62,15 @@ class Process:
         return self.popen.returncode, out, err
 
 
-Start = Callable[[str], Process]
+Start = Callable[..., Process]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
     processes: list[Process] = []
 
-    def start(behaviour: str) -> Process:
-        processes.append(Process(behaviour, free_port()))
+    def start(behaviour: str, **settings: str) -> Process:
+        processes.append(Process(behaviour, free_port(), **settings))
         return processes[-1]
 
     yield start
@@ -119,6 +119,16 @@ def test_draining_service_is_not_ready_but_its_tasks_run(start: Start):
 
     status, out, _ = process.end()
     assert (status, out.split()) == (0, ["drained", "cancelled", "closed"])
+
+
+def test_work_in_progress_gets_as_long_as_the_setting_says(start: Start):
+    process = start("drains-for-ever", drain_seconds="0.2")
+    process.until_ready()
+
+    process.signal()
+    _, _, err = process.end()
+
+    assert '{"seconds":0.2,"event":"service.drain_unfinished"' in err
 
 
 def test_failing_task_ends_it_with_failure_and_is_named(start: Start):

@@ -35,9 +35,9 @@ from metaloop.common.telemetry.traces import configure_tracing, flush_traces
 from metaloop.common.version import version
 
 DRAIN_SECONDS = 6.0
-"""How long all drains may take together."""
-LIFE_AFTER_SIGNAL_SECONDS = 7.5
-"""After this time the process ends itself, finished or not: Kubernetes and the devkit wait little longer."""
+"""How long all drains may take together, unless a setting says otherwise."""
+CLOSE_SECONDS = 1.5
+"""So long after the drains the process ends itself, finished or not: Kubernetes and the devkit wait little longer."""
 _GC_THRESHOLDS = (20_000, 20, 50)
 """A request allocates a few hundred objects that live for milliseconds. With Python's defaults the collector runs for
 every second request, takes 15 % of the hook gateway's time, and finds almost nothing."""
@@ -52,8 +52,9 @@ class TaskEnded(MetaloopError):
 class Service:
     """The life of one service, and what `build` registers on it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, drain_seconds: float = DRAIN_SECONDS) -> None:
         self.name = name
+        self._drain_seconds = drain_seconds
         self.app = App(f"metaloop {name}")
         """The HTTP application. It serves the probes; `build` may add routes."""
         self.probes = Probes(alive={"tasks": self._check_tasks})
@@ -144,11 +145,11 @@ class Service:
     async def _drain(self) -> None:
         log.info("service.draining")
         try:
-            async with asyncio.timeout(DRAIN_SECONDS), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(self._drain_seconds), asyncio.TaskGroup() as group:
                 for name, drain in self._drains.items():
                     group.create_task(_awaited(drain), name=name)
         except TimeoutError:
-            log.warning("service.drain_unfinished", **{fields.SECONDS: DRAIN_SECONDS})
+            log.warning("service.drain_unfinished", **{fields.SECONDS: self._drain_seconds})
 
 
 Build: TypeAlias = Callable[[Service], AbstractAsyncContextManager[object]]
@@ -193,9 +194,9 @@ def _log_failure(problem: Exception) -> None:
 
 
 async def _serve(name: str, settings: ServiceSettings, build: Build) -> None:
-    service = Service(name)
+    service = Service(name, drain_seconds=settings.drain_seconds)
     service.run("event loop lag", partial(record_lag, beat_seconds=settings.loop_beat_seconds))
-    with _end_in_time() as start_clock:
+    with _end_in_time(settings.drain_seconds + CLOSE_SECONDS) as start_clock:
         async with (
             serving(service.app, settings.listener) as address,
             target_file(settings.targets_folder, service=name, address=address),
@@ -233,12 +234,12 @@ def _on_signals(service: Service, living: asyncio.Task[None], start_clock: Calla
 
 
 @contextmanager
-def _end_in_time() -> Iterator[Callable[[], None]]:
+def _end_in_time(seconds: float) -> Iterator[Callable[[], None]]:
     """Yield a function that starts the clock.
 
     If the block has not ended in time from then on, the process ends, even with its event loop stuck.
     """
-    clock = threading.Timer(LIFE_AFTER_SIGNAL_SECONDS, _end_now)
+    clock = threading.Timer(seconds, _end_now, (seconds,))
     clock.daemon = True
 
     def start() -> None:
@@ -251,8 +252,8 @@ def _end_in_time() -> Iterator[Callable[[], None]]:
         clock.cancel()
 
 
-def _end_now() -> None:
-    log.error("service.killed", **{fields.REASON: f"not over after {LIFE_AFTER_SIGNAL_SECONDS:g} s"})
+def _end_now(seconds: float) -> None:
+    log.error("service.killed", **{fields.REASON: f"not over after {seconds:g} s"})
     os._exit(1)
 
 

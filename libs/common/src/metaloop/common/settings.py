@@ -77,6 +77,13 @@ class ServiceSettings(EnvironmentSettings):
     log_format: Format = Field(default="json", description="The form of log lines: json for machines, console for people.")
     host: str = Field(default="127.0.0.1", description="The address to serve probes and metrics on; loopback unless others must reach it.")
     port: int = Field(default=8080, ge=0, le=65535, description="The port to serve probes and metrics on; 0 takes a free one.")
+    drain_seconds: float = Field(
+        default=6.0,
+        gt=0,
+        le=3600,
+        description="How long work in progress may take after SIGTERM: as long as the longest hook call. A pod's "
+        "terminationGracePeriodSeconds has to be two seconds longer.",
+    )
     targets_folder: str = Field(
         default="", description="A folder for a file with the service's address, which Prometheus finds by file_sd_configs; empty: none."
     )

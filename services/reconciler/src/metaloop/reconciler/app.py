@@ -143,7 +143,10 @@ def _gateway_tls(settings: Settings) -> ssl.SSLContext | None:
 
 def _worker(link: WorkerLink, syncer: Syncer, settings: Settings, *, large: LargeParents) -> Worker:
     capacity = WorkerSettings(
-        active_jobs=settings.active_jobs, waiting_jobs=settings.waiting_jobs, ack_wait_seconds=settings.ack_wait_seconds
+        active_jobs=settings.active_jobs,
+        waiting_jobs=settings.waiting_jobs,
+        ack_wait_seconds=settings.ack_wait_seconds,
+        drain_seconds=settings.drain_seconds,
     )
     return Worker(link, sync=syncer.sync, settings=capacity, room_for=large.room_for)
 
