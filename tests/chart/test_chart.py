@@ -123,6 +123,16 @@ def test_each_namespace_has_bindings_of_its_own(helm: Helm):
     assert bound == {"shop", "stock"}
 
 
+def test_the_api_server_may_have_other_ports(helm: Helm):
+    objects = by_name(helm.rendered("--set", "networkPolicy.apiServerPorts={16443}"))
+
+    for name in ("watcher", "reconciler"):
+        policy = objects[f"NetworkPolicy/metaloop/{name}"]
+        assert is_object(policy)
+        open_to_all = unstructured.child_objects(unstructured.child_object(policy, "spec"), "egress")[0]
+        assert [entry["port"] for entry in unstructured.child_objects(open_to_all, "ports")] == [53, 53, 4318, 16443]
+
+
 def test_crds_are_those_that_kustomize_installs(kustomized: Kustomized):
     in_chart = [yaml.safe_load(file.read_text()) for file in sorted((CHART / "crds").iterdir())]
 

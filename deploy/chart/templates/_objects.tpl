@@ -181,6 +181,13 @@ nats-{{ include "metaloop.natsFiles" . | sha256sum | trunc 10 }}
 {{- $_ := set $obj.spec "ingress" (fromYaml ($root.Files.Get "components/ha/nats-network.yaml")).spec.ingress -}}
 {{- $_ := set $obj.spec "egress" (fromYaml ($root.Files.Get "components/ha/nats-network.yaml")).spec.egress -}}
 {{- end -}}
+{{- if and (eq $obj.kind "NetworkPolicy") (has $obj.metadata.name (list "watcher" "reconciler")) -}}
+{{- $open := first $obj.spec.egress -}}
+{{- $ports := list -}}
+{{- range $entry := $open.ports }}{{ if not (has (int $entry.port) (list 443 6443)) }}{{ $ports = append $ports $entry }}{{ end }}{{ end -}}
+{{- range $port := $root.Values.networkPolicy.apiServerPorts }}{{ $ports = append $ports (dict "port" (int $port)) }}{{ end -}}
+{{- $_ := set $open "ports" $ports -}}
+{{- end -}}
 {{- printf "---\n%s\n" (toYaml $obj) -}}
 {{- end -}}
 {{- end -}}
