@@ -1,4 +1,4 @@
-"""What is published: packages, the context of the image, rendered manifests, a bill of materials, and checksums.
+"""What is published: packages, the image's context, the chart, rendered manifests, a bill of materials, checksums.
 
 All of it is made of the current commit; what is not committed is left out of the image's context.
 """
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from release.chart import package_chart
 from release.licences import licences_in, table_of
 from release.version import version_of
 
@@ -42,6 +43,7 @@ def write_dist(root: Path, into: Path, tools: Tools) -> list[Path]:
     _run(tools.uv, "build", "--quiet", "--all-packages", "--out-dir", into, cwd=root)
     (into / ".gitignore").unlink(missing_ok=True)
     _run("git", "archive", "--format=tar.gz", f"--prefix={name}/", "-o", into / f"{name}-image.tar.gz", "HEAD", *_IMAGE_CONTEXT, cwd=root)
+    package_chart(root / "deploy" / "chart", into / f"{name}-chart.tgz")
     for overlay in overlays(root):
         rendered = _run(tools.kubectl, "kustomize", overlay, cwd=root)
         (into / f"{name}-{overlay.name}.yaml").write_text(rendered)

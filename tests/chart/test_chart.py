@@ -15,6 +15,7 @@ from metaloop.common.objects import unstructured
 from metaloop.devkit.assets import ensure, ensure_helm
 from metaloop.devkit.assets.programs import kubernetes_version
 from metaloop.devkit.controlplane import ControlPlane
+from release.chart import package_chart
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
@@ -153,6 +154,14 @@ def test_packaged_chart_renders_the_same(helm: Helm, tmp_path: Path):
     [package] = tmp_path.glob("metaloop-*.tgz")
 
     done = helm("template", "metaloop", str(package), "--namespace", "metaloop", "--kube-version", kubernetes_version())
+
+    assert [obj for obj in yaml.safe_load_all(done.stdout) if obj] == helm.rendered()
+
+
+def test_published_chart_renders_the_same(helm: Helm, tmp_path: Path):
+    package_chart(CHART, tmp_path / "chart.tgz")
+
+    done = helm("template", "metaloop", str(tmp_path / "chart.tgz"), "--namespace", "metaloop", "--kube-version", kubernetes_version())
 
     assert [obj for obj in yaml.safe_load_all(done.stdout) if obj] == helm.rendered()
 
