@@ -9,7 +9,7 @@ import nkeys
 import pytest
 
 from metaloop.common.bus.nats.connection import Connection, connected
-from metaloop.common.bus.nats.login import Login
+from metaloop.common.bus.nats.login import Login, UrlLogin, login_in
 from metaloop.common.errors import Unavailable
 from metaloop.common.settings import NatsSettings
 from metaloop.common.testing.polling import eventually
@@ -82,7 +82,7 @@ async def test_certificates_may_be_replaced_while_the_client_runs(tmp_path: Path
 
 async def test_a_client_logs_in_by_its_nkey(tmp_path: Path):
     seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
-    public = nkeys.from_seed(bytearray(seed)).public_key.decode()
+    public = nkeys.from_seed(bytearray(seed)).public_key.decode()  # type: ignore[attr-defined]  # they are bytes
     (tmp_path / "seed").write_bytes(seed)
 
     async with (
@@ -99,6 +99,19 @@ async def test_a_file_that_cannot_be_read_is_named(field: str):
     with pytest.raises(Unavailable, match=r"/nowhere/file\.pem"):
         async with connected("nats://127.0.0.1:1", name="test", login=login):
             pass
+
+
+@pytest.mark.parametrize(
+    ("urls", "login"),
+    [
+        (["nats://u:p@a:4222", "nats://b:4222"], UrlLogin(user="u", password="p")),
+        (["nats://b:4222", "nats://secret@a:4222"], UrlLogin(token="secret")),
+        (["nats://a:4222"], UrlLogin()),
+    ],
+    ids=["a user", "a token", "nobody"],
+)
+def test_login_of_a_url_is_for_all_servers(urls: list[str], login: UrlLogin):
+    assert login_in(urls) == login
 
 
 def test_settings_name_the_files():

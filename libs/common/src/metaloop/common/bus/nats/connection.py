@@ -22,7 +22,7 @@ from nats.aio.msg import Msg as Message
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from metaloop.common.bus.nats.login import NO_FILES, Login
+from metaloop.common.bus.nats.login import NO_FILES, Login, login_in
 from metaloop.common.bus.nats.subjects import subject_token
 from metaloop.common.errors import NobodyThere, Unavailable
 from metaloop.common.telemetry import fields, get_logger
@@ -290,6 +290,7 @@ async def connected(url: str, *, name: str, login: Login = NO_FILES) -> AsyncIte
 async def _connect(client: Client, connection: Connection, *, servers: list[str], name: str, login: Login) -> None:
     tls = login.tls(servers=servers)
     login.check()
+    from_url = login_in(servers)
 
     async def disconnected() -> None:
         if not client.is_closed:
@@ -306,6 +307,10 @@ async def _connect(client: Client, connection: Connection, *, servers: list[str]
             disconnected_cb=disconnected,
             reconnected_cb=connection.reconnected,
             closed_cb=connection.closed,
+            # For every server: those that were named by another server have a URL without a login.
+            user=from_url.user,
+            password=from_url.password,
+            token=from_url.token,
             tls=tls,
             user_credentials=login.credentials_file or None,
             nkeys_seed=login.nkey_file or None,

@@ -7,9 +7,10 @@ lost, and a credentials file at each login. An NKey is read at the start.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from metaloop.common.errors import Unavailable
 from metaloop.common.settings import NatsSettings
@@ -75,3 +76,29 @@ class Login:
 
 
 NO_FILES = Login()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlLogin:
+    """The user with its password, or the token, of a URL. None where there is none."""
+
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+
+
+def login_in(servers: Iterable[str]) -> UrlLogin:
+    """The login of the first URL that has one. It is for all servers, also for those that servers tell of.
+
+    Nothing is said of a URL that can't be read: the client says it.
+    """
+    for server in servers:
+        try:
+            parts = urlsplit(server)
+        except ValueError:
+            continue
+        if parts.password is not None:
+            return UrlLogin(user=parts.username, password=parts.password)
+        if parts.username is not None:
+            return UrlLogin(token=parts.username)
+    return UrlLogin()
