@@ -21,7 +21,7 @@ async def _start(run: ScenarioRun[Objects]) -> None:
     run.output.begin("a WebApp is created: configuration first, then a migration")
     await run.apply("webapp.yaml")
     snapshot = await run.until(lambda snapshot: snapshot.get("Job", f"{_space(run)}/migrate"))
-    if snapshot.of("Deployment"):
+    if _objects(run, snapshot, "Deployment"):
         raise DevkitError("the servers are there before the migration is over")
     run.output.end("the migration runs, and there are no servers yet")
 
@@ -29,7 +29,7 @@ async def _start(run: ScenarioRun[Objects]) -> None:
 async def _become_ready(run: ScenarioRun[Objects]) -> None:
     run.output.begin("the scenario plays the kubelet: the migration succeeds, and servers become ready")
     async with _kubelet(run).running():
-        await run.until(lambda snapshot: _state(run, snapshot) == "Ready" and not snapshot.of("Job"))
+        await run.until(lambda snapshot: _state(run, snapshot) == "Ready" and not _objects(run, snapshot, "Job"))
     run.output.end("the servers were rolled out after the migration, and were checked; both Jobs are gone again")
 
 
@@ -37,7 +37,9 @@ async def _upgrade(run: ScenarioRun[Objects]) -> None:
     run.output.begin("the version changes")
     await run.change(_WEBAPPS, _APP, {"spec": {"version": "2"}})
     async with _kubelet(run).running():
-        await run.until(lambda snapshot: _revision(run, snapshot) == 2 and _state(run, snapshot) == "Ready" and not snapshot.of("Job"))
+        await run.until(
+            lambda snapshot: _revision(run, snapshot) == 2 and _state(run, snapshot) == "Ready" and not _objects(run, snapshot, "Job")
+        )
     settings = await run.cluster.get(CONFIG_MAPS, _space(run), "settings")
     run.output.end(f"it was migrated, rolled out and checked again; the settings say {settings['data']}")
 
@@ -62,6 +64,11 @@ async def _remove(run: ScenarioRun[Objects]) -> None:
 def _space(run: ScenarioRun[Objects]) -> str:
     """The namespace of the app's objects."""
     return f"{run.namespace}-{_APP}"
+
+
+def _objects(run: ScenarioRun[Objects], snapshot: Objects, kind: str) -> list[str]:
+    """The app's objects of a kind. The cluster may hold others."""
+    return [key for key in snapshot.of(kind) if key.startswith(f"{_space(run)}/")]
 
 
 def _kubelet(run: ScenarioRun[Objects]) -> Kubelet:
